@@ -1,8 +1,8 @@
-"""What access control costs: a decision among 10,000 rules, and a read by id of a user who proves who he is.
+"""Costs of access control: a decision among 10,000 rules, and a read by id of an authenticated user.
 
-The read is the hot one: its answer is given again by the connection. One server asks nobody anything; the other checks
-a password with each request and has 10,000 rules. Short rounds are interleaved, so a noisy neighbour hits both alike.
-The figures are medians: of the CPU time per request, and of the ratio of two rounds that follow each other.
+The read is the hot path: a connection repeats its cached answer. One server has no authentication. The other checks a
+password with each request and has 10,000 rules. Short rounds alternate, so that other load affects both alike. The
+figures are medians: of the CPU time per request, and of the ratio of two rounds that follow each other.
 
     python -m bench.access
 """
@@ -50,7 +50,7 @@ RULE_SETS = {
 
 
 def measure_decisions() -> list[Row]:
-    """Return the time of a decision that was not made before, and of one that was."""
+    """Return the time of a first decision and of a cached one."""
     rows: list[Row] = []
     for name, rules in RULE_SETS.items():
         started = time.process_time()
@@ -59,7 +59,7 @@ def measure_decisions() -> list[Row]:
         principals = frozenset({"user:ann", "group:dev", "group:ops"})
         resources = [Resource(ResourceType.SUBJECT, "", f"team{n}-orders-value") for n in range(DECISIONS)]
         times = []
-        for operation in (Operation.LIST, Operation.READ, Operation.READ):  # The first round makes globs ready.
+        for operation in (Operation.LIST, Operation.READ, Operation.READ):  # the first round compiles the globs
             started = time.process_time()
             for resource in resources:
                 indexed.decide(principals, operation, resource)
@@ -79,7 +79,7 @@ def measure_decisions() -> list[Row]:
 
 
 def serve(folder: Path, **settings: str) -> AbstractContextManager[tuple[int, int]]:
-    """(port, pid) of a server with these settings."""
+    """Run a server with these settings and yield (port, pid)."""
     folder.mkdir()
     environment = {f"STELE_{name.upper()}": value for name, value in settings.items()}
     return run_server(lambda port: [sys.executable, *STELE, "--port", str(port)], folder, environment)
@@ -131,7 +131,7 @@ def measure_reads(folder: Path) -> list[Row]:
             for name, (port, pid) in servers.items():
                 before = cpu_seconds(pid)
                 answered = asyncio.run(run_clients(_make_clients(port, authorization), SECONDS))
-                if number:  # The first round warms up.
+                if number:  # the first round is a warm-up
                     micros[name].append((cpu_seconds(pid) - before) / answered * 1e6)
     ratios = [closed / open_ for open_, closed in zip(micros["open"], micros["closed"], strict=True)]
     return [

@@ -1,10 +1,10 @@
-"""How many durable appends a SQLite log takes: one writer and eight, in turns and without, singly and in groups.
+"""Durable appends per second of a SQLite log: one and eight writers, with and without turns, single and in batches.
 
     python -m bench.append [--seconds 2] [--rounds 3] [--folder DIR]
 
 Each writer is a process in a closed loop with records of 1 KiB; `synchronous=FULL`, so each append waits for the disk.
-The set-ups are run one after the other, round by round, since the speed of a disk wanders; a figure is the median of
-its rounds, and only the ratios within one run mean something.
+The set-ups run one after the other, round by round, because the speed of a disk varies. A figure is the median of its
+rounds, and only the ratios within one run mean something.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZE = 1024
 
 
 class Setup(NamedTuple):
-    """What is compared: processes, records per append, and whether they take turns."""
+    """A configuration to compare: number of writers, records per append, and whether writers take turns."""
 
     writers: int
     batch: int
@@ -37,7 +37,7 @@ class Setup(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What one set-up did in one round; share is that of the worst-off writer as a part of the mean."""
+    """Figures of a set-up in one round. `share` is the slowest writer's part of the mean."""
 
     records: float
     conflicts: float
@@ -49,7 +49,7 @@ SETUPS = [Setup(writers, batch, turn) for batch, turn, writers in product((1, 32
 
 
 def run(setup: Setup, folder: Path, seconds: float) -> Round:
-    """One round on a new log, checked afterwards: a figure of a broken log is worth nothing."""
+    """Run one round on a new log and check the log afterwards. Exits when the log is broken."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         url = f"sqlite:///{place}/log.db"
         with Crew(url, Path(place), turn=setup.turn, batch=setup.batch, size=SIZE, seconds=seconds, acks=False) as crew:
@@ -76,7 +76,7 @@ async def _examine(url: str) -> CrewVerdict:
 
 
 def rows_of(rounds: Mapping[Setup, Sequence[Round]]) -> list[Row]:
-    """Medians, each with its ratio to one writer, one record, in turns."""
+    """Return the medians, each with its ratio to one writer with single records and turns."""
     medians = {setup: Round(*map(statistics.median, zip(*series, strict=True))) for setup, series in rounds.items()}
     base = medians[SETUPS[0]].records
     return [
@@ -95,7 +95,7 @@ def rows_of(rounds: Mapping[Setup, Sequence[Round]]) -> list[Row]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2, help="of each round")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,4 +1,4 @@
-"""Compatibility checks of Avro: Stele beside the `avro` package, in one run: parse both schemas, compare, all findings.
+"""Compatibility checks of Avro by Stele and by the `avro` package in one run: parse both schemas and compare them.
 
 python -m bench.avro_check
 """
@@ -19,7 +19,10 @@ from stele.formats.avro import AVRO
 
 
 def make_order_schema(*, version: int) -> dict[str, Any]:
-    """A record of 15 fields with nested records, a union, an enum, logical types; version 2 widens and adds."""
+    """Return a record of 15 fields with nested records, a union, an enum and logical types.
+
+    Version 2 widens a type and adds a field.
+    """
     address = {
         "type": "record",
         "name": "Address",
@@ -57,25 +60,25 @@ def make_order_schema(*, version: int) -> dict[str, Any]:
 
 
 def check_with_stele(old: bytes, new: bytes) -> bool:
-    """Whether new reads old, says Stele."""
+    """Return whether `new` can read data of `old`, according to Stele."""
     findings = AVRO.check(AVRO.parse(new, {}), AVRO.parse(old, {}))
     return not any(finding.breaks for finding in findings)
 
 
 def check_with_apache(old: bytes, new: bytes) -> bool:
-    """Whether new reads old, says the avro package."""
+    """Return whether `new` can read data of `old`, according to the avro package."""
     checker = avro.compatibility.ReaderWriterCompatibilityChecker()
     result = checker.get_compatibility(avro.schema.parse(new.decode()), avro.schema.parse(old.decode()))
     return bool(result.compatibility is avro.compatibility.SchemaCompatibilityType.compatible)
 
 
 def measure_milliseconds(check: Callable[[bytes, bytes], bool], old: bytes, new: bytes) -> float:
-    """Best of five rounds of 200 checks."""
+    """Return the milliseconds of a check, the best of five rounds of 200 checks."""
     return min(timeit.repeat(lambda: check(old, new), number=200, repeat=5)) / 200 * 1000
 
 
 def main() -> None:
-    """Both and their ratio, for a compatible and an incompatible pair; and ours with both schemas parsed before."""
+    """Compare both for a compatible and an incompatible pair, and Stele also with parsed schemas."""
     first, second = (json.dumps(make_order_schema(version=version)).encode() for version in (1, 2))
     rows: list[Row] = []
     for label, old, new in (("compatible", first, second), ("incompatible", second, first)):

@@ -1,4 +1,4 @@
-"""What bounds cost data rules: each rule on one record, in this process and in one that can be killed, in one run.
+"""Costs of limits on data rules: each rule on one record, in this process and in one that can be killed, in one run.
 
 python -m bench.data_rules
 """
@@ -49,7 +49,7 @@ CALLS = 40
 
 
 def make_runner(rule: Rule, rules: Rules) -> Callable[[], Any]:
-    """What runs a rule on the record."""
+    """Return a function that runs a rule on the record."""
     schema = ResolvedSchema(TEXT, "JSON", rule_set=RuleSet(domain_rules=[rule]))
     engine, walk = RuleEngine(rules, None), json_walk(parse_schema(schema).parsed)
     record = RecordContext("orders-value", "orders", original=RECORD)

@@ -1,8 +1,8 @@
-"""What delivery of events costs: the delay of an event, events per second, and memory, also beside dead subscribers.
+"""Delivery of events: delay of an event, events per second, and memory, also with dead subscribers.
 
-Two servers get the same changes in turn: one with a webhook that answers, the other with the same webhook and many that
-take connections and never answer. The delay goes from the start of the request that makes a change to the arrival of
-its event. The backlog is what a subscription gets that was paused for a while.
+Two servers get the same changes alternately: one with a webhook that answers, the other with the same webhook and many
+that accept connections and never answer. The delay lasts from the start of the request for a change to the arrival of
+its event. The backlog are the events that a subscription receives after a pause.
 
     python -m bench.delivery
 """
@@ -30,7 +30,7 @@ _ANSWER = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 
 
 class Sink:
-    """A webhook on a free port that notes when which event came, or one that never answers."""
+    """A webhook on a free port that notes the arrival time of each event, or one that never answers."""
 
     def __init__(self, *, answers: bool = True) -> None:
         self.arrivals: dict[str, float] = {}
@@ -39,7 +39,7 @@ class Sink:
         self.url = ""
 
     async def serve(self) -> asyncio.Server:
-        """Start."""
+        """Start the server."""
         server = await asyncio.start_server(self._handle, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         return server
@@ -62,7 +62,7 @@ class Sink:
             writer.close()
 
     async def wait_for(self, count: int) -> None:
-        """Return when so many subjects came."""
+        """Wait until events of `count` subjects have arrived."""
         while len(self.arrivals) < count:
             self._came.clear()
             await asyncio.wait_for(self._came.wait(), 120)
@@ -78,20 +78,20 @@ class Node:
         self.begun: dict[str, float] = {}
 
     async def register(self, name: str) -> None:
-        """Make a change."""
+        """Register a schema, which causes one event."""
         self.begun[name] = time.perf_counter()
         answer = await self.client.post(f"/subjects/{name}/versions", json={"schema": '"string"'})
         answer.raise_for_status()
 
     def resident_megabytes(self) -> float:
-        """Memory of the server process."""
+        """Return the resident memory of the server process in MB."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @asynccontextmanager
 async def running(folder: Path, dead: int) -> AsyncIterator[Node]:
-    """A server with one webhook that answers and so many that do not."""
+    """Run a server with one webhook that answers and `dead` subscriptions to one that does not."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

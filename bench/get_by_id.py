@@ -1,9 +1,9 @@
 """GET /schemas/ids/{id}: Stele's whole server against a bare ASGI app and a FastAPI app, per server CPU-second.
 
 Stele is started as `stele serve` starts it. All three run uvicorn with uvloop and httptools in one process and answer
-the same bytes. The FastAPI app has 200 routes, Stele has all of its own, and the bare app looks at none. Rounds are
-interleaved, so a noisy neighbour hits all alike; the figure is requests divided by the CPU seconds the server process
-got, which the load generator's own speed does not change.
+the same bytes. The FastAPI app has 200 routes, Stele has all of its own, and the bare app has none. Rounds alternate,
+so that other load affects all alike. The figure is requests divided by the CPU seconds of the server process, which
+does not depend on the speed of the load generator.
 
     python -m bench.get_by_id
 """
@@ -31,7 +31,7 @@ CONTENT_TYPE = b"application/vnd.schemaregistry.v1+json"
 
 
 def schema(number: int) -> str:
-    """An Avro schema text of about 1 KiB."""
+    """Return an Avro schema text of about 1 KiB."""
     fields = [{"name": f"field_{i}", "type": "string", "doc": f"attribute {i} of thing {number}"} for i in range(14)]
     return json.dumps({"type": "record", "name": f"Thing{number}", "namespace": "bench", "fields": fields})
 
@@ -40,12 +40,12 @@ def schema(number: int) -> str:
 
 
 def bare_app(bodies: dict[str, bytes]) -> Any:
-    """The least an ASGI application can do for this answer."""
+    """Return an ASGI application that does the least possible work for this answer."""
 
     async def app(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
         if scope["type"] != "http":
             return
-        body = bodies.get(scope["path"], b"")  # none for the question whether it is ready
+        body = bodies.get(scope["path"], b"")  # empty for the readiness check
         headers = [(b"content-type", CONTENT_TYPE), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -54,7 +54,7 @@ def bare_app(bodies: dict[str, bytes]) -> Any:
 
 
 def fastapi_app(bodies: dict[str, bytes]) -> Any:
-    """FastAPI with as many routes, answering prebuilt bytes too."""
+    """Return a FastAPI application with 200 routes that also answers prebuilt bytes."""
     from fastapi import FastAPI, Response
 
     app = FastAPI()
@@ -95,20 +95,20 @@ def _bodies() -> list[bytes]:
 
 
 def make_clients(port: int) -> list[Client]:
-    """Connections that ask for all schemas, each from another one on."""
+    """Return connections that request all schemas, each starting at another one."""
     requests = [get(f"/schemas/ids/{number}") for number in range(1, SCHEMAS + 1)]
     starts = [number * 31 % SCHEMAS for number in range(CONNECTIONS)]
     return [Client(port, itertools.cycle(requests[start:] + requests[:start])) for start in starts]
 
 
 def serve_kind(kind: str, folder: Path) -> AbstractContextManager[tuple[int, int]]:
-    """(port, pid) of a server of that kind."""
+    """Run a server of a kind and yield (port, pid)."""
     environ = {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
     return run_server(lambda port: [sys.executable, "-m", "bench.get_by_id", "serve", kind, str(port)], folder, environ)
 
 
 def fill(port: int, folder: Path) -> None:
-    """Register the schemas and keep the bodies the other servers shall answer."""
+    """Register the schemas and save the bodies that the other servers answer."""
     lines = []
     for number in range(1, SCHEMAS + 1):
         body = json.dumps({"schema": schema(number)}).encode()

@@ -1,11 +1,12 @@
-"""CPU seconds of census, backtest, drift and inference over stored records, against reading the same ones.
+"""CPU seconds of census, backtest, drift and inference over stored records, against reading the same records.
 
     python -m bench.governance [records, default 1000000]
 
 The records are those of `spark_decode.py`: three writer versions mixed row by row, twelve fields, nested.
-`from_registry` decodes all of them with the engine that governance uses (`vm`) and ends in Spark's `noop` sink: what a
-question costs beyond that is what it looks at. A census of frames alone decodes nothing. Inference reads the same
-records as lines of JSON, beside `from_json`, which needs a schema, and Spark's own inference of one. CPU time as there.
+`from_registry` decodes all of them with the engine that governance uses (`vm`) and ends in Spark's `noop` sink. What an
+audit costs beyond that is its own work. A census of frames alone decodes nothing. Inference reads the same records as
+lines of JSON and is compared with `from_json`, which needs a schema, and with Spark's own inference. CPU time is
+measured as in `spark_decode.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROUNDS = 2
 
 
 def measure_audit(runs: dict[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
-    """The least (CPU, wall) seconds of each run; all take turns, after one round that is not counted."""
+    """Return the least (CPU, wall) seconds of each run. All runs alternate, after one round that does not count."""
     best: dict[str, tuple[float, float]] = {}
     for number in range(1 + ROUNDS):
         for name, run in runs.items():

@@ -1,9 +1,9 @@
-"""A good client's reads while others are hostile: 99 of 100 come within how many times their quiet time.
+"""Reads of a good client while other clients are hostile: ratio of the 99th percentiles with and without them.
 
-One server, one process. A good client asks for schemas by id over four connections that are kept. In turns it is alone
-and in company: 500 connections that send nothing or a byte of a request now and then, and a client that sends schemas
-that are dear to parse, compare and refuse, one after the other on four connections. Nobody says who he is. The figure
-is the ratio of the two 99th percentiles of one run, so the machine's own speed and load cancel out.
+One server, one process. A good client reads schemas by id over four persistent connections. It runs alone and with
+hostile clients alternately: 500 connections that send nothing or a few bytes of a request now and then, and four
+connections that send schemas which are expensive to parse, compare and refuse. No client authenticates. Both
+percentiles come from one run, so the speed and load of the machine cancel out.
 
     python -m bench.hostile_load [--seconds 10] [--rounds 3]
 """
@@ -32,12 +32,12 @@ from bench.server_process import STELE, run_server
 
 IDLE, GOOD, HOSTILE, SCHEMAS = 500, 4, 4, 200
 PAUSE = 0.01
-"""Seconds between two reads of a connection: a good client is no load."""
+"""Pause between two reads of a connection in seconds. The good client causes little load."""
 LIMIT = 5.0
 
 
 def hostile_bodies() -> list[tuple[str, bytes]]:
-    """Paths and bodies that take the server long: deep, wide, with many names, patterns and numbers."""
+    """Return paths and bodies that are slow for the server: deep, wide, with many names, patterns and numbers."""
     doubling: dict[str, object] = {
         f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(60)
     }
@@ -71,7 +71,7 @@ def hostile_bodies() -> list[tuple[str, bytes]]:
 
 
 async def _idle(port: int, number: int) -> None:
-    """Hold a connection, as long as the server lets it, and then the next one."""
+    """Hold one connection after the other for as long as the server allows."""
     while True:
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -102,7 +102,7 @@ async def _attack(port: int, bodies: Iterator[tuple[str, bytes]], sent: list[int
 
 
 async def _be_hostile(port: int) -> None:
-    """Be all hostile clients until the input ends; print how many schemas were answered."""
+    """Run all hostile clients until standard input ends. Print how many schemas were answered."""
     sent: list[int] = []
     bodies = itertools.cycle(hostile_bodies())
     tasks = [asyncio.create_task(_idle(port, number)) for number in range(IDLE)]
@@ -116,7 +116,7 @@ async def _be_hostile(port: int) -> None:
 
 @contextlib.asynccontextmanager
 async def hostile_company(port: int, sent: list[int]) -> AsyncIterator[None]:
-    """While the block runs, hostile clients are there, in a process of their own."""
+    """Run the hostile clients in a process of their own while the block runs."""
     company = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -128,12 +128,12 @@ async def hostile_company(port: int, sent: list[int]) -> AsyncIterator[None]:
     )
     await asyncio.sleep(3.0)
     yield
-    output, _ = await company.communicate(b"")  # which closes its input
+    output, _ = await company.communicate(b"")  # this closes its standard input
     sent.append(int(output))
 
 
 async def _read(port: int, seconds: float, number: int) -> list[float]:
-    """Seconds of the answers to one good connection."""
+    """Return the seconds of each answer to one good connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     durations, until = [], time.perf_counter() + seconds
     for turn in itertools.count(number):
@@ -157,19 +157,19 @@ async def _measure(port: int, seconds: float) -> list[float]:
 
 
 async def _run_rounds(port: int, seconds: float, rounds: int, sent: list[int]) -> tuple[list[float], list[float]]:
-    """Times of the good client alone and in company, in turns."""
+    """Return the times of the good client alone and with hostile clients, measured alternately."""
     quiet, hostile = [], []
     await _measure(port, 1.0)
     for _ in range(rounds):
         quiet += await _measure(port, seconds)
         async with hostile_company(port, sent):
             hostile += await _measure(port, seconds)
-        await asyncio.sleep(6.0)  # the last hostile checks end
+        await asyncio.sleep(6.0)  # wait for the last hostile checks to end
     return quiet, hostile
 
 
 def serve_memory(folder: Path) -> AbstractContextManager[tuple[int, int]]:
-    """(port, pid) of a server as users start it, with an empty store in memory."""
+    """Run a server as users start it, with an empty store in memory, and yield (port, pid)."""
     return run_server(
         lambda port: [sys.executable, *STELE, "--store", "memory:", "--port", str(port)],
         folder,

@@ -1,16 +1,17 @@
-"""What clients ask most, over HTTP: requests per server CPU-second as a share of a bare ASGI app under uvicorn.
+"""The most frequent requests over HTTP: requests per server CPU-second as a share of a bare ASGI app under uvicorn.
 
     python -m bench.hot_paths [--rounds 5] [--seconds 1] [--store memory:] [--tail]
 
-The bare app answers every request with one fixed kilobyte. The registry holds 500 subjects with 4 versions each of an
-Avro record of 16 fields. The server has one core, the load (16 connections that ask again as soon as they are answered)
-another. All requests are measured in every round, the bare app too, so a noisy neighbour hits all alike; a figure is
-the median of the rounds. CPU seconds are those the server process got, so the speed of the load does not matter.
+The bare app answers every request with a fixed body of 1 KiB. The registry holds 500 subjects with 4 versions each of
+an Avro record of 16 fields. The server has one core, and the load has another one: 16 connections that send the next
+request as soon as they are answered. Every round measures all requests and the bare app, so that other load affects all
+alike. A figure is the median of the rounds. CPU seconds are those of the server process, so the speed of the load does
+not matter.
 
-`--tail` measures how long reads take by the clock, with 32 connections, while one more client registers versions all
-the time: the 50th and 99th percentile, and how many answers were older than a version acknowledged before the request.
-The row `bare` reads from the bare app while that client registers at the registry: what neighbours on the machine and
-the load itself make of any server's percentiles.
+`--tail` measures the wall-clock time of reads, with 32 connections, while one more client registers versions: the 50th
+and 99th percentile, and how many answers were older than a version acknowledged before the request. The row `bare`
+reads from the bare app while that client registers at the registry. It shows how far the load and the rest of the
+machine affect the percentiles of any server.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ _TYPE = b"application/vnd.schemaregistry.v1+json"
 
 
 class Request(NamedTuple):
-    """A row of the table: what is asked, the share it should have, and its requests, one after the other."""
+    """A row of the table: name of the request, the wanted share, and a function that returns its messages."""
 
     name: str
     wanted: float
     make: Callable[[], Iterator[bytes]]
     known: int = SUBJECTS
-    """So many are asked before the measurement begins; 0 where no request comes twice."""
+    """Number of requests to send before the measurement; 0 if no request repeats."""
 
 
-# --- what is asked --------------------------------------------------------------------------------------------------
+# --- the requests ---------------------------------------------------------------------------------------------------
 
 
 def schema_text(subject: int, version: object) -> str:
-    """An Avro record of 16 fields; every version of a subject reads the data of every other one."""
+    """Return an Avro record of 16 fields. Every version of a subject can read the data of every other one."""
     fields: list[dict[str, object]] = [
         {"name": f"field_{i}", "type": "string", "doc": f"attribute {i} of subject {subject}"} for i in range(14)
     ]
@@ -65,14 +66,14 @@ def schema_text(subject: int, version: object) -> str:
 
 
 def post(path: str, text: str) -> bytes:
-    """A POST of a schema as bytes."""
+    """Return a POST request with a schema as bytes."""
     body = json.dumps({"schema": text}).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}\r\nContent-Type: "
     return head.encode() + _TYPE + b"\r\n\r\n" + body
 
 
 def repeat(make: Callable[[int], bytes], count: int = SUBJECTS) -> Callable[[], Iterator[bytes]]:
-    """The same requests over and over, one for each number from 1."""
+    """Return a function that returns an endless cycle of the requests for the numbers from 1 to `count`."""
     messages: list[bytes] = []
 
     def requests() -> Iterator[bytes]:
@@ -86,7 +87,7 @@ _numbers = itertools.count(1000)
 
 
 def never_seen(path: str) -> Callable[[], Iterator[bytes]]:
-    """A text that no request had before, for one subject after the other."""
+    """Return a function that returns endless requests, each with a new text, for one subject after the other."""
 
     def requests() -> Iterator[bytes]:
         while True:
@@ -121,7 +122,7 @@ REQUESTS = (
 
 
 async def bare_app(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
-    """Answer a fixed kilobyte."""
+    """Answer a fixed body of 1 KiB."""
     headers = [(b"content-type", _TYPE), (b"content-length", b"1024")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b"x" * 1024})
@@ -143,7 +144,7 @@ def serve(kind: str, port: int, store: str) -> None:
 
 @contextmanager
 def serve_kind(kind: str, folder: Path, store: str) -> Iterator[tuple[int, int]]:
-    """(port, pid) of a server of that kind, on the first core."""
+    """Run a server of a kind on the first core and yield (port, pid)."""
     with (
         (folder / f"{kind}.log").open("wb") as log,
         run_server(
@@ -160,7 +161,7 @@ def serve_kind(kind: str, folder: Path, store: str) -> Iterator[tuple[int, int]]
 
 
 async def send_all(port: int, requests: Iterator[bytes]) -> None:
-    """Send requests one after the other, each once."""
+    """Send requests one after the other."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for request in requests:
         writer.write(request)
@@ -182,7 +183,7 @@ def fill(port: int) -> None:
 
 
 def measure_shares(servers: dict[str, tuple[int, int]], rounds: int, seconds: float) -> list[Row]:
-    """Each request with its share of the bare app; the first round is not counted."""
+    """Return each request with its share of the bare app. The first round does not count."""
     bare = Request("bare", 1.0, repeat(lambda n: get("/")))
     figures: dict[str, list[float]] = {request.name: [] for request in (bare, *REQUESTS)}
     for turn in range(rounds + 1):
@@ -221,7 +222,7 @@ class Tail:
         self.registered = 0
 
     def note_registration(self, request: bytes, answer: bytes, _sent: float) -> None:
-        """Take an acknowledged version."""
+        """Record an acknowledged version."""
         version = _VERSION.search(answer)
         assert version is not None
         subject = request.split(b"/", 3)[2]
@@ -229,14 +230,14 @@ class Tail:
         self.registered += 1
 
     def watch(self, requests: Iterator[bytes]) -> Iterator[bytes]:
-        """The requests, noting what was acknowledged when each was sent."""
+        """Yield the requests and record the acknowledged version at the time when each is sent."""
         for request in requests:
             subject = request.split(b"/", 3)[2] if b"/versions/latest " in request else b""
             self._known_when_sent[id(request)] = self._acknowledged.get(subject, 0)
             yield request
 
     def note_read(self, request: bytes, answer: bytes, sent: float) -> None:
-        """Take a read: how long it took, and whether it is older than what was acknowledged before."""
+        """Record the duration of a read, and whether its answer is older than the acknowledged version."""
         self.seconds.append(time.perf_counter() - sent)
         version = _VERSION.search(answer) if b"/versions/latest " in request else None
         self.stale += version is not None and int(version[1]) < self._known_when_sent[id(request)]
@@ -245,7 +246,7 @@ class Tail:
 async def read_while_registering(read_port: int, write_port: int, requests: Iterator[bytes], seconds: float) -> Tail:
     """Read over many connections, register over one more."""
     tail = Tail()
-    # One object each time, so that what was known when it was sent is known by its identity.
+    # A new object each time, because `Tail` looks up the known version by the identity of the request.
     fresh = (bytes(bytearray(request)) for request in requests)
     reader = Client(read_port, tail.watch(fresh), tail.note_read)
     writer = Client(write_port, never_seen("/subjects/thing-{}/versions")(), tail.note_registration)
@@ -254,7 +255,7 @@ async def read_while_registering(read_port: int, write_port: int, requests: Iter
 
 
 def measure_tails(bare_port: int, port: int, rounds: int, seconds: float) -> list[Row]:
-    """Each read with its percentiles, the medians of the rounds; every request is asked once before."""
+    """Return each read with its percentiles, as medians of the rounds. Each request is sent once before."""
     reads = [Request("bare", 1.0, repeat(lambda n: get("/")))]
     reads += [request for request in REQUESTS if request.name.startswith("GET")]
     reads += [request for request in REQUESTS if "known text" in request.name and "versions" not in request.name]

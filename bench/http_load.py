@@ -1,4 +1,4 @@
-"""Load on HTTP servers: connections that ask again as soon as they are answered, and the CPU time servers took."""
+"""Load on HTTP servers: connections that send the next request once they are answered, and CPU time of the servers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["CONTENT_LENGTH", "Client", "Note", "cpu_seconds", "get", "run_client
 CONTENT_LENGTH = re.compile(rb"content-length: *([0-9]+)", re.IGNORECASE)
 
 Note = Callable[[bytes, bytes, float], None]
-"""Is given each request, its answer, and when it was sent."""
+"""Callback with a request, its answer, and the time when it was sent."""
 
 
 class Client(NamedTuple):
-    """One connection: the port it goes to, what it asks, and who is told of answers."""
+    """One connection: its port, its requests, and the callback for answers."""
 
     port: int
     requests: Iterator[bytes]
@@ -42,7 +42,7 @@ class _Connection(asyncio.Protocol):
         self.transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
-        """Count a whole answer, then ask again."""
+        """Count a complete answer, then send the next request."""
         self._answer += data
         end = self._answer.find(b"\r\n\r\n")
         if end < 0:
@@ -61,12 +61,12 @@ class _Connection(asyncio.Protocol):
 
 
 async def run_clients(clients: Iterable[Client], seconds: float, last_seconds: float = 0.1) -> int:
-    """Have clients ask for so long; how many answers they got.
+    """Run clients for a time and return the number of their answers.
 
     Args:
         clients: Each has a connection of its own.
-        seconds: How long they ask.
-        last_seconds: How long the last answers may take.
+        seconds: Time in which they send requests.
+        last_seconds: Time to wait for the last answers.
     """
     loop = asyncio.get_running_loop()
     connections = [
@@ -83,11 +83,11 @@ async def run_clients(clients: Iterable[Client], seconds: float, last_seconds: f
 
 
 def get(path: str) -> bytes:
-    """A GET as bytes."""
+    """Return a GET request as bytes."""
     return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time a process got so far."""
+    """Return the CPU seconds that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

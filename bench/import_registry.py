@@ -1,13 +1,13 @@
-"""How fast a registry is filled: by an import, by an archive, and by registering the same one by one over HTTP.
+"""Time to fill a registry: by an import, by an archive, and by single registrations over HTTP.
 
     python -m bench.import_registry [--schemas 10000] [--singly 1000]
 
-Four servers, each a process with its own SQLite store, get the same Avro schemas in one run: five versions a subject,
-as `POST /subjects/…/versions` one after the other from one client (of these only so many, as it takes so long), as an
-import of all of them over HTTP, checks and reading back included, as the requests of that import that carry versions
-alone, and as an archive restored beside the server. Each server shows afterwards how many versions it has.
+Four servers, each a process with its own SQLite store, get the same Avro schemas in one run, five versions per subject:
+one by one from one client with `POST /subjects/…/versions` (only `--singly` of them, because it is slow); as an import
+of all of them over HTTP, with its checks; as only those requests of the import that carry versions; and as an archive
+that is restored next to the server. At the end, each server reports how many versions it has.
 
-The processor seconds are those of the server: on a busy machine they say more than the clock.
+The processor seconds are those of the server. On a busy machine they are more reliable than the wall clock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSIONS = 5
 
 
 def dump_of(count: int) -> Dump:
-    """A registry of that many schemas."""
+    """Return a dump with that many schemas."""
     rows = []
     for place in range(count):
         fields = [{"name": f"field_{n}", "type": "long", "default": 0} for n in range(place % VERSIONS + 1)]
@@ -54,7 +54,7 @@ def one_by_one(dump: Dump, client: SchemaRegistryClient) -> None:
 
 
 def import_schemas(dump: Dump, client: SchemaRegistryClient) -> None:
-    """What `stele import` does, the proof at its end included."""
+    """Import as `stele import` does, with the verification at its end."""
     assert registry_writer.apply_import(dump, client) == []
     assert registry_writer.plan_import(dump, client).differences == ()
 
@@ -93,7 +93,7 @@ async def _restore(file: Path, store: str) -> None:
 
 
 def run(count: int, singly: int, folder: Path) -> list[Row]:
-    """The rows of the report."""
+    """Return the rows of the report."""
     whole, some = dump_of(count), dump_of(singly)
     rows: list[tuple[str, int, float, float]] = []
     ways = (
@@ -129,7 +129,7 @@ def run(count: int, singly: int, folder: Path) -> list[Row]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", type=int, default=10_000)
     parser.add_argument("--singly", type=int, default=1_000, help="how many are registered one by one")

@@ -1,4 +1,4 @@
-"""Compatibility checks of JSON Schema over the conformance pairs, beside what it takes jsonschema-rs to compile both.
+"""Compatibility checks of JSON Schema over the conformance pairs, compared with jsonschema-rs compiling both schemas.
 
 python -m bench.json_check
 """
@@ -22,14 +22,14 @@ ROUNDS = 15
 
 
 def published_pairs() -> list[tuple[bytes, bytes]]:
-    """(reader, writer) texts of the published cases, both ways."""
+    """Return (reader, writer) texts of the published cases, in both directions."""
     lines = [json.loads(line) for line in CASES.read_text(encoding="ascii").splitlines()]
     pairs = [(case["new"].encode(), case["old"].encode()) for case in lines if "old" in case]
     return [pair for new, old in pairs for pair in ((new, old), (old, new))]
 
 
 def with_findings(ruleset: str) -> list[tuple[bytes, bytes]]:
-    """The pairs a ruleset has something to say about: those cost the most."""
+    """Return the pairs for which a ruleset has findings, which are the slowest."""
     return [
         (reader, writer)
         for reader, writer in published_pairs()
@@ -38,9 +38,9 @@ def with_findings(ruleset: str) -> list[tuple[bytes, bytes]]:
 
 
 def measure_times(ruleset: str, reader: bytes, writer: bytes) -> tuple[float, float, float]:
-    """Best of some rounds in ms: the check alone, parsing and checking, compiling by jsonschema-rs, in turn.
+    """Return the best times in ms of a check alone, of parsing and checking, and of compiling by jsonschema-rs.
 
-    Every round parses anew, so that nothing a parsed schema remembers helps the check.
+    Every round parses again, so that nothing cached in a parsed schema speeds up the check.
     """
     best = [float("inf")] * 3
     for _ in range(ROUNDS):
@@ -57,7 +57,7 @@ def measure_times(ruleset: str, reader: bytes, writer: bytes) -> tuple[float, fl
 
 
 def main() -> None:
-    """Median and 95th percentile over the pairs with findings, for each ruleset, and the ratio to compiling."""
+    """Print median and 95th percentile of the pairs with findings, per ruleset, and the ratio to compiling."""
     rows: list[Row] = []
     for ruleset in RULESETS:
         measured = [measure_times(ruleset, reader, writer) for reader, writer in with_findings(ruleset)]

@@ -1,12 +1,13 @@
-"""How a node starts that has a million schemas, on each store, and what memory it takes.
+"""Start time and memory of a node that has a million schemas, on each store.
 
     python -m bench.large_nodes [--subjects 1000000] [--versions 1] [--stores sqlite files postgres mysql kafka]
                                 [--filled FILE] [--add]
 
-The schemas are those of `bench.load`. They are written once, into SQLite with a snapshot; `stele log copy` brings both
-to the other stores. A server is then started on each: until it is ready, by the clock and by its processor seconds; its
-resident memory then and at the most, and after it has listed all names. `--filled` names a JSON file with the URLs of
-stores that have the registry, by kind: nothing is written then. `--add` keeps rows of other shapes in the results.
+The schemas are those of `bench.load`. They are written once into SQLite, with a snapshot, and `stele log copy` copies
+both to the other stores. Then a server starts on each store. Measured are the wall-clock and processor seconds until it
+is ready, its resident memory then and at its peak, and after it has listed all names. `--filled` names a JSON file with
+the URLs of stores that hold the registry already, by kind; then nothing is written. `--add` keeps rows of other shapes
+in the results.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ from tests.support.server_process import free_port
 from tests.system.linearizability.stores import STORES
 
 BYTES: Final = 900_000_000
-"""Of a node with a million schemas, at most."""
+"""Largest memory of a node with a million schemas, in bytes."""
 SECONDS: Final = 15.0
-"""Until it is ready, at most; on SQLite two thirds of that."""
+"""Longest time until it is ready, in seconds; on SQLite two thirds of that."""
 _PATIENCE: Final = 1800.0
 _SETTLED_SECONDS: Final = 1.0
 
 
 def read_memory(pid: int) -> tuple[int, int]:
-    """Bytes of resident memory of a process: now, and at the most so far."""
+    """Return (current, peak) resident memory of a process in bytes."""
     rows = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     now, most = (int(rows[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
     return now, most
 
 
 def is_ready(port: int) -> bool:
-    """Whether a node says that it is ready."""
+    """Return whether a node reports that it is ready."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=60) as answer:
             return bool(answer.status == 200)
@@ -56,12 +57,12 @@ def is_ready(port: int) -> bool:
 
 
 def measure_start(kind: str, url: str, shape: Shape, folder: Path) -> Row:
-    """The row of a store: one node that starts on it."""
+    """Start a node on a store and return the row for it."""
     port = free_port()
     command = [sys.executable, "-m", "stele.cli", "serve", "--store", url, "--port", str(port)]
     command += ["--log-level", "error", "--state-dir", str(folder / f"state-{kind}")]
     started = time.perf_counter()
-    # On a busy machine the list of all names may take longer than a request may.
+    # On a busy machine the list of all names may take longer than the default limit.
     environ = {**os.environ, "STELE_REQUEST_SECONDS": str(_PATIENCE)}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environ)
     try:
@@ -92,7 +93,7 @@ def measure_start(kind: str, url: str, shape: Shape, folder: Path) -> Row:
 
 
 def fill_stores(kinds: list[str], shape: Shape, folder: Path, stack: ExitStack) -> dict[str, str]:
-    """URLs of stores that have the registry, by kind."""
+    """Write the registry into stores and return their URLs by kind."""
     source = f"sqlite:///{folder}/source.db"
     asyncio.run(fill(source, shape))
     urls = {}
@@ -106,7 +107,7 @@ def fill_stores(kinds: list[str], shape: Shape, folder: Path, stack: ExitStack) 
 
 
 def main() -> None:
-    """Measure the stores that are asked for."""
+    """Measure the chosen stores."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--subjects", type=int, default=1_000_000)
     parser.add_argument("--versions", type=int, default=1)

@@ -1,12 +1,12 @@
-"""How long a node takes to load 100,000 schemas, and how much memory each of them takes.
+"""Time in which a node loads 100,000 schemas, and memory for each of them.
 
     python -m bench.load [--schemas 100000] [--rounds 3] [--folder DIR]
 
-The schemas are Avro-like records of about 1 KiB whose fields grow from version to version; two shapes: 10,000 subjects
-of ten versions, and one version per subject. Each figure comes from a process of its own that opens the SQLite log,
-loads it as a node does and measures its resident memory before and after: by replaying the log, and from a snapshot
-with an empty tail; both also without looking at checksums, which tells what these cost. It is the median of the rounds;
-on a busy machine processor seconds say more than the clock.
+The schemas are Avro-like records of about 1 KiB whose fields grow from version to version, in two shapes: 10,000
+subjects of ten versions, and one version per subject. Each figure comes from a process of its own that opens the SQLite
+log, loads it as a node does and measures its resident memory before and after. It loads by replaying the log, and from
+a snapshot with an empty tail; both also without verifying checksums, which shows what these cost. A figure is the
+median of the rounds. On a busy machine processor seconds are more reliable than the wall clock.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _TYPES = ("string", "long", "int", "double", "boolean", "bytes", {"type": "long"
 
 
 class Shape(NamedTuple):
-    """How many subjects, with how many versions each."""
+    """Number of subjects, and of versions of each."""
 
     subjects: int
     versions: int
@@ -78,7 +78,7 @@ WAYS = [Way(snapshot, checked) for snapshot in (False, True) for checked in (Tru
 
 
 def texts(subject: int, versions: int) -> Iterator[tuple[str, bytes]]:
-    """(full name, text) of the versions of one subject: each has one optional field more than the one before."""
+    """Yield (full name, text) of the versions of one subject. Each version adds one optional field."""
     chance = random.Random(subject)
     name = f"{chance.choice(_WORDS).title()}{chance.choice(_WORDS).title()}{subject}"
     namespace = f"com.example.{chance.choice(_WORDS)}.{chance.choice(_WORDS)}"
@@ -102,7 +102,7 @@ def _doc(chance: random.Random, name: str) -> str:
 
 
 def records(shape: Shape) -> Iterator[LogRecord]:
-    """The log of a registry that registered everything, version by version over all subjects."""
+    """Yield the log of a registry in which all versions were registered, version by version over all subjects."""
     state = State()
     versions = [list(texts(subject, shape.versions)) for subject in range(shape.subjects)]
     for number in range(shape.versions):
@@ -125,7 +125,7 @@ def _document(text: bytes, name: str) -> SchemaDocument:
 
 
 async def fill(url: str, shape: Shape) -> int:
-    """Write the log and a snapshot of its end; the mean length of a text."""
+    """Write the log and a snapshot of its end. Returns the mean length of a text in bytes."""
     log, state, batch, size = await open_log(url), State(), [], 0
     for record in records(shape):
         apply_record(state, state.seq + 1, record)
@@ -145,7 +145,7 @@ async def fill(url: str, shape: Shape) -> int:
 
 
 class Loaded(NamedTuple):
-    """What one load took: seconds by the clock and of the processor, and bytes of resident memory for each schema."""
+    """Figures of one load: wall-clock and processor seconds, and bytes of resident memory per schema."""
 
     seconds: float
     processor: float
@@ -153,7 +153,7 @@ class Loaded(NamedTuple):
 
 
 def ignore_checksums() -> None:
-    """Have logs of this process take records and snapshots as they are."""
+    """Make logs of this process accept records and snapshots without verification."""
     patch.multiple(
         "stele.storage.chained_log",
         verify_record=lambda _before, _seq, stored: (read_link(stored), read_record(stored)),
@@ -162,7 +162,7 @@ def ignore_checksums() -> None:
 
 
 class _AnyDigest:
-    """Equal to whatever digest a snapshot has."""
+    """Equal to the digest of every snapshot."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -172,9 +172,9 @@ class _AnyDigest:
 
 
 async def load(url: str, *, snapshot: bool) -> Loaded:
-    """Load the log as a node does: cycle collection off, then everything frozen.
+    """Load the log as a node does: without cyclic garbage collection, then with all objects frozen.
 
-    Before memory is counted one page is read and dropped: what the store's driver keeps for itself is not the state's.
+    One page is read and dropped before memory is measured, so that memory of the store's driver does not count.
     """
     log = await open_log(url)
     await log.tail(0, PAGE)
@@ -184,7 +184,7 @@ async def load(url: str, *, snapshot: bool) -> Loaded:
     gc.enable()
     gc.freeze()
     seconds, processor = time.perf_counter() - started, time.process_time() - used
-    await asyncio.sleep(0)  # until its next turn the event loop holds the last answer of the log: the snapshot
+    await asyncio.sleep(0)  # the event loop holds the snapshot until its next turn
     loaded = Loaded(seconds, processor, (resident() - before) / len(state.contents))
     await log.close()
     return loaded
@@ -202,7 +202,7 @@ async def _load(log: Log, *, snapshot: bool) -> State:
 
 
 def resident() -> int:
-    """Bytes of memory in use, as the system counts them, after the allocator gave back what is free."""
+    """Return the resident memory of this process in bytes, after the allocator has released free memory."""
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
@@ -210,7 +210,7 @@ def resident() -> int:
 
 
 def apart(url: str, way: Way) -> Loaded:
-    """`load` in a fresh process."""
+    """Run `load` in a new process."""
     flags = [*(["--snapshot"] if way.snapshot else []), *([] if way.checked else ["--unchecked"])]
     arguments = [sys.executable, "-m", "bench.load", "--load", url, *flags]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True)
@@ -221,7 +221,7 @@ def apart(url: str, way: Way) -> Loaded:
 
 
 def measure(shape: Shape, folder: Path, rounds: int) -> Iterator[Row]:
-    """One row per way to load."""
+    """Yield one row for each way to load."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         url = f"sqlite:///{place}/log.db"
         size = asyncio.run(fill(url, shape))

@@ -1,7 +1,7 @@
-"""The story line of 300 versions: what the server spends to answer and to draw, beside listing the same versions.
+"""The story line of 300 versions: server time to answer and to draw it, compared with listing the same versions.
 
-A history whose verdicts are known is answered from memory. The bar is 100 ms of CPU for answer and drawing together.
-The list of version numbers, which every client asks for, is the measure beside it. All calls run in this process.
+A history whose verdicts are known is answered from memory. The limit is 100 ms of CPU for answer and drawing together.
+The list of version numbers, which every client requests, is the comparison. All calls run in this process.
 
     python -m bench.pictures
 """
@@ -32,7 +32,7 @@ KEY = SubjectKey("", "orders-value")
 
 
 def make_schema(number: int) -> bytes:
-    """A record whose fields come and go: every seventh version breaks with the one before."""
+    """Return a record whose fields change. Every seventh version is incompatible with the one before."""
     fields: list[dict[str, Any]] = [{"name": f"field{i}", "type": "string"} for i in range(FIELDS - 10)]
     fields += [{"name": f"extra{i}", "type": ["null", "string"], "default": None} for i in range(number % 10)]
     if number % 7 == 0:

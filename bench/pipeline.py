@@ -1,15 +1,16 @@
-"""CPU seconds of bringing framed Avro records into a table: a whole batch of a pipeline, against its parts.
+"""CPU seconds to write framed Avro records into a table: a whole batch of a pipeline, against its parts.
 
     python -m bench.pipeline [records, default 1000000]
 
 All lines read the same Parquet files of records of three writer versions, mixed row by row, and end in files:
 
     copied          the binary column alone, by Spark's Parquet writer
-    decoded         from_registry, then Spark's Parquet writer: what a job that promises nothing costs
-    pipeline, …     one micro-batch with all it does: pinned, judged, counted, kept for its writers, written down, and
-                    committed to a table of that kind, the dead-letter table beside it
+    decoded         from_registry, then Spark's Parquet writer: a job without the guarantees of a pipeline
+    pipeline, …     one micro-batch with all its work: schemas are pinned, records are judged, counted and cached for
+                    the writers. The journal is written, and the batch is committed to a table of that kind and to its
+                    dead-letter table.
 
-CPU is that of the JVM and all Python workers (see `spark_decode.py`), the least of several rounds taken in turns.
+CPU is that of the JVM and all Python workers (see `spark_decode.py`), the least of several alternating rounds.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ROUNDS = 3
 
 
 def _pipeline(spark: SparkSession, folder: Path, kind: TableKind) -> Callable[[Path], None]:
-    """A run of a new pipeline over all there is, into a new table."""
+    """Return a function that runs a new pipeline over all files into a new table."""
 
     def run(place: Path) -> None:
         table = TableConfig(kind, f"sqlite:///{place}/catalog.db" if kind == "iceberg" else "", str(place), "bench.t")

@@ -1,4 +1,4 @@
-"""Compatibility checks of Protobuf over the conformance pairs, beside protoc compiling both files, and buf's own check.
+"""Compatibility checks of Protobuf over the conformance pairs, compared with protoc compiling both files, and with buf.
 
 python -m bench.protobuf_check
 """
@@ -31,19 +31,19 @@ _number = count()
 
 
 def published_pairs() -> list[tuple[str, str]]:
-    """(reader, writer) texts of the published cases that compile, both ways."""
+    """Return (reader, writer) texts of the published cases that compile, in both directions."""
     lines = [json.loads(line) for path in sorted(CASES.glob("*-protobuf.jsonl")) for line in path.open("rb")]
     pairs = [(case["new"], case["old"]) for case in lines if case.get("compiles") and "old" in case]
     return [pair for new, old in pairs for pair in ((new, old), (old, new))]
 
 
 def parse_anew(text: str) -> ProtobufSchema:
-    """A schema compiled anew: a comment tells each text from all that were parsed before."""
+    """Return a newly compiled schema. A comment makes each text unique, so that no cache applies."""
     return PROTOBUF.parse(f"{text}\n// {next(_number)}\n".encode(), {})
 
 
 def with_findings(ruleset: str) -> list[tuple[str, str]]:
-    """The pairs a ruleset has something to say about."""
+    """Return the pairs for which a ruleset has findings."""
     pairs = []
     for reader, writer in published_pairs():
         try:
@@ -56,7 +56,7 @@ def with_findings(ruleset: str) -> list[tuple[str, str]]:
 
 
 def measure_times(ruleset: str, reader: str, writer: str, folder: Path) -> tuple[float, float, float]:
-    """Best of some rounds in ms: the check alone, compiling and checking, protoc compiling both, in turn."""
+    """Return the best times in ms of a check alone, of compiling and checking, and of protoc compiling both."""
     for name, text in (("new.proto", reader), ("old.proto", writer)):
         (folder / name).write_text(text)
     best = [float("inf")] * 3
@@ -74,7 +74,7 @@ def measure_times(ruleset: str, reader: str, writer: str, folder: Path) -> tuple
 
 
 def measure_buf(reader: str, writer: str, folder: Path) -> float:
-    """Milliseconds of one `buf breaking` over the pair."""
+    """Return the milliseconds of one `buf breaking` over the pair."""
     program = shutil.which("buf", path=str(Path(sys.executable).parent))
     if program is None:
         return float("nan")
@@ -90,7 +90,7 @@ def measure_buf(reader: str, writer: str, folder: Path) -> float:
 
 
 def main() -> None:
-    """Median and 95th percentile over the pairs with findings, and the ratios to protoc."""
+    """Print median and 95th percentile of the pairs with findings, and the ratios to protoc."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,11 +1,11 @@
-"""What a Python worker of Spark costs, forked from Spark's own daemon or from the one with imports, `worker_daemon`.
+"""Cost of a Python worker of Spark, forked from Spark's own daemon or from the one with imports, `worker_daemon`.
 
     python -m bench.python_workers [--rounds 3]
 
-Sessions of both kinds start in turns, each in a process of its own. A job has four tasks, two at a time, whose Python
-imports what decoding imports and hands 250 rows through. The first job starts the daemon and its workers; the others
-show what a task costs a worker that is there already. Memory is that of all workers and their daemon, with each
-shared page counted once (Pss). Linux only.
+Sessions of both kinds start alternately, each in a process of its own. A job has four tasks, two at a time, whose
+Python imports what decoding imports and passes 250 rows through. The first job starts the daemon and its workers. The
+others show the cost of a task in a running worker. Memory is that of all workers and their daemon, with each shared
+page counted once (Pss). Linux only.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ LATER_JOBS = 30
 
 
 def pass_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Import what decoding imports, and hand the rows on."""
+    """Import what decoding imports, and yield the rows unchanged."""
     import stele.spark.decode.records  # noqa: F401
 
     yield from batches
 
 
 def measure_session(daemon: str) -> dict[str, float]:
-    """Seconds of the first job, the median of the later ones, and MiB of the workers."""
+    """Return the seconds of the first job, the median of the later ones, and the MiB of the workers."""
     spark = local_session("python_workers", spark__python__daemon__module=daemon)
     rows = spark.range(0, 1000, 1, 4)
-    rows.agg({"id": "sum"}).collect()  # what Java loads for any query
+    rows.agg({"id": "sum"}).collect()  # Java loads its classes for queries
     seconds = []
     for _ in range(1 + LATER_JOBS):
         begin = time.perf_counter()
@@ -52,7 +52,7 @@ def measure_session(daemon: str) -> dict[str, float]:
 
 
 def find_processes(module: str) -> Iterator[Path]:
-    """The folders in /proc of the daemon and its workers, which have its command line."""
+    """Yield the folders in /proc of the daemon and its workers, which share its command line."""
     for place in Path("/proc").glob("[0-9]*"):
         try:
             if module.encode() in (place / "cmdline").read_bytes().split(b"\0"):
@@ -62,7 +62,7 @@ def find_processes(module: str) -> Iterator[Path]:
 
 
 def measure_pss(process: Path) -> int:
-    """KiB of a process, shared pages divided by those who share them."""
+    """Return the proportional set size of a process in KiB: shared pages are divided among their processes."""
     lines = (process / "smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 

@@ -1,11 +1,11 @@
-"""Registering new schemas over HTTP: the server of this checkout against that of an earlier one, in turns.
+"""Registering new schemas over HTTP: the server of this checkout against that of an earlier one, alternately.
 
     git worktree add ../before COMMIT
     python -m bench.registrations ../before [--rounds 20] [--requests 150]
 
-Every request begins a subject with an Avro record of 14 fields, durably, in a SQLite file. Clients wait for each answer
-before they send the next request; one and eight of them. A figure is the median CPU time that the server process got
-per request, and the ratio the median of that of neighbouring rounds, so noisy neighbours and the disk cancel out.
+Every request creates a subject with an Avro record of 14 fields, durably, in a SQLite file. There are one or eight
+clients, which wait for each answer before they send the next request. A figure is the median CPU time of the server
+process per request, and the ratio is the median over neighbouring rounds, so that other load and the disk cancel out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent.parent
 
 
 def serve_tree(tree: Path, folder: Path) -> AbstractContextManager[tuple[int, int]]:
-    """(port, pid) of the server of a checkout."""
+    """Run the server of a checkout and yield (port, pid)."""
     folder.mkdir()
     return run_server(
         lambda port: [sys.executable, *STELE, "--port", str(port), "--store", "sqlite:///log.db"],
@@ -43,7 +43,7 @@ def serve_tree(tree: Path, folder: Path) -> AbstractContextManager[tuple[int, in
 
 
 def cpu_micros(pid: int) -> float:
-    """CPU time that the threads of a process got, in microseconds; finer than what `bench.http_load` reads."""
+    """Return the CPU time of the threads of a process in microseconds, at a finer resolution than `bench.http_load`."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks) / 1000
 
@@ -90,7 +90,7 @@ def main() -> None:
                 for name, (port, pid) in servers.items():
                     before = cpu_micros(pid)
                     asyncio.run(register_schemas(port, iter(chosen), connections))
-                    if turn:  # the first round warms up
+                    if turn:  # the first round is a warm-up
                         micros[name].append((cpu_micros(pid) - before) / arguments.requests)
             ratios = [now / old for old, now in zip(micros["before"], micros["now"], strict=True)]
             rows.append(

@@ -1,13 +1,13 @@
-"""How fast a registry gets what another one has, and how soon it hears of a change.
+"""Speed at which a registry copies another one, and delay until it has a change.
 
     python -m bench.replication [--schemas 10000] [--changes 300]
 
-Servers are processes with SQLite stores of their own. One has so many Avro schemas, five versions a subject. An import
-(`stele import confluent`) and a replication that a server pulls bring them to empty servers, in one run; the ratio is
-between the two. Then schemas are registered one after the other, and the time until each one can be read at the replica
-is taken: from a Stele, which tells of its changes, and from another server with as many schemas, looked at as any
-Confluent-compatible one.
-In between, looks at the unchanged lists of the server are timed: whole ones, their ends, and by entity tags.
+Servers are processes with SQLite stores of their own. One has the given number of Avro schemas, five versions per
+subject. An import (`stele import confluent`) and a pull replication copy them to empty servers in one run; the ratio is
+between the two. Then schemas are registered one after the other, and the time until each is readable at the replica is
+measured: from a Stele, which announces its changes, and from another server with as many schemas, which is polled like
+any Confluent-compatible registry. In between, polls of the unchanged lists of the server are timed: of whole lists, of
+their ends, and by entity tags.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from stele.replicate.xregistry_source import XRegistrySource
 
 _SECONDS = 300.0
 _LOOKS = 10
-"""Looks of each sort; their median counts."""
+"""Number of polls of each kind. The figure is their median."""
 
 
 def start_server(stack: ExitStack, name: str, folder: Path) -> Running:
-    """A registry with an authority of its own, which may send requests to this machine."""
+    """Start a registry with an authority of its own that may send requests to this machine."""
     environ = {"STELE_PUBLIC_URL": f"http://{name}.example", "STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
     return stack.enter_context(serving("--store", f"sqlite:///{folder}/{name}.db", folder=folder, environ=environ))
 
 
 def wait_until(is_so: Callable[[], bool], pause: float = 0.05) -> float:
-    """Return the seconds until something is so."""
+    """Wait until a condition holds and return the seconds."""
     started = time.perf_counter()
     while not is_so():
         assert time.perf_counter() - started < _SECONDS, "it never is"
@@ -55,14 +55,14 @@ def wait_until(is_so: Callable[[], bool], pause: float = 0.05) -> float:
 
 
 def begin_pull(source: Running, target: Running, **members: Any) -> None:
-    """Let a server follow another one."""
+    """Create a replication by which a server pulls another one."""
     kind = members.pop("kind", "stele")
     body = {"name": "pull", "direction": "pull", "registry": {"url": source.url, "kind": kind}, **members}
     httpx.post(f"{target.url}/api/replications", json=body).raise_for_status()
 
 
 def count_registered(target: Running) -> int:
-    """Return how many versions the replication of a server has brought."""
+    """Return how many versions the replication of a server has registered."""
     status = httpx.get(f"{target.url}/api/replications/pull").json()["status"]
     return int(status.get("registered", 0))
 
@@ -95,7 +95,10 @@ def copy_all(count: int, source: Running, target: Running, imported: Running) ->
 
 
 def measure_lag(name: str, changes: int, source: Running, target: Running, pause: float = 0.002) -> Row:
-    """Time from the answer to a registration until the replica has it, which is asked for it after each pause (s)."""
+    """Return the time from the answer to a registration until the replica has the version.
+
+    The replica is polled with pauses of `pause` seconds.
+    """
     lags = []
     with httpx.Client(base_url=source.url) as here, httpx.Client(base_url=target.url) as there:
         for number in range(changes):
@@ -112,17 +115,17 @@ def measure_lag(name: str, changes: int, source: Running, target: Running, pause
 
 
 class Untagged(httpx.HTTPTransport):
-    """A registry without entity tags, as Confluent's is."""
+    """A transport that removes entity tags from answers, because Confluent's registry has none."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer a request."""
+        """Send a request and return the answer without its entity tag."""
         answer = super().handle_request(request)
         answer.headers.pop("etag", None)
         return answer
 
 
 def measure_looks(count: int, source: Running) -> list[Row]:
-    """Time looks at lists that are what they were; the ratio is to whole lists."""
+    """Time polls of unchanged lists. The ratio is to polls of whole lists."""
     rows: list[Row] = []
     with httpx.Client(transport=Untagged(), timeout=60) as untagged, httpx.Client(timeout=60) as tagged:
         plain, known = ForeignApi(untagged, source.url), ForeignApi(tagged, source.url)
@@ -146,7 +149,7 @@ def measure_looks(count: int, source: Running) -> list[Row]:
 
 
 def run(count: int, changes: int, folder: Path) -> list[Row]:
-    """The rows of the report."""
+    """Return the rows of the report."""
     with ExitStack() as stack:
         source, target, other = (start_server(stack, name, folder) for name in ("source", "target", "other"))
         with SchemaRegistryClient(source.url, timeout=60) as client:
@@ -166,7 +169,7 @@ def run(count: int, changes: int, folder: Path) -> list[Row]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schemas", type=int, default=10_000)
     parser.add_argument("--changes", type=int, default=300, help="registrations whose lag is measured")

@@ -1,4 +1,4 @@
-"""One way to show and keep what a bench measured: a table on the terminal and `bench/results/<name>.json`."""
+"""Shows and saves the results of a bench: a table on the terminal and `bench/results/<name>.json`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROOT = f"{Path(__file__).parent.parent}/"
 
 
 def machine() -> dict[str, str | int | float]:
-    """Where and with what the figures were taken."""
+    """Return the machine, system and versions of the measurement."""
     cpuinfo = Path("/proc/cpuinfo")
     models = [
         line.partition(":")[2].strip()
@@ -47,7 +47,7 @@ def machine() -> dict[str, str | int | float]:
 def report(
     name: str, rows: Sequence[Row], notes: Sequence[str] = (), versions: Mapping[str, str] | None = None
 ) -> Path:
-    """Print rows as a table and keep them as JSON, with the machine and the versions of what was measured.
+    """Print rows as a table and save them as JSON, with the machine and the versions of the measured packages.
 
     Returns the path of the JSON file. A bench compares things timed in one run: put the ratios in a column.
     """

@@ -18,7 +18,7 @@ def _run(name: str) -> int:
 
 
 def main(names: list[str]) -> int:
-    """0 when all of them ended well."""
+    """Run the benchmarks and return 0 if all of them succeeded."""
     known = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NOT_RUN)
     unknown = set(names) - set(known)
     if unknown:

@@ -1,16 +1,15 @@
-"""A model of growth: coefficients measured here, and what it predicts beside what was measured.
+"""A model of growth: coefficients measured here, and its predictions compared with measurements.
 
     python -m bench.scale [--parts memory distance nodes] [--folder DIR] [--page]
 
     memory    bytes and seconds of a node by schemas and subjects, from registries of 100,000 schemas; checked with
-              others, one of them of a million. Registries that are in the folder are not made again.
-    distance  seconds of a request by the round trips to the store that it takes, from a node beside the store and from
-              one 20 ms away; checked with other distances. A relay holds everything back for half the way, in
-              both directions.
+              others, one of them of a million. Registries that are in the folder are not created again.
+    distance  seconds of a request by its round trips to the store, from a node next to the store and from one 20 ms
+              away; checked with other distances. A relay delays all data for half of that time in each direction.
     nodes     processor seconds of a node for each record that another one wrote
 
-`bench/results/scale_model.json` has the coefficients, `scale.json` the checks. The tables of
-docs/explanation/scale.md are computed from the coefficients: `--page` writes them again, and a test compares them.
+`bench/results/scale_model.json` has the coefficients, `scale.json` the checks. The tables of docs/explanation/scale.md
+are computed from the coefficients: `--page` writes them again, and a test compares them.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ from tests.support.postgres import PostgresServer, postgres
 FITTED: Final = (Shape(10_000, 10), Shape(100_000, 1))
 CHECKED: Final = (Shape(4_000, 10), Shape(40_000, 1))
 LARGE: Final = (Shape(1_000_000, 1),)
-"""Checked with the snapshot alone."""
+"""Shapes that are checked only with a snapshot."""
 FITTED_WAYS: Final = (0.0, 20.0)
 CHECKED_WAYS: Final = (10.0, 40.0)
-"""Milliseconds from a node to its store and back."""
+"""Round-trip times between node and store, in milliseconds."""
 _REPEATS: Final = 15
 PAGE: Final = Path(__file__).parent.parent / "docs" / "explanation" / "scale.md"
 
@@ -62,12 +61,12 @@ Model = Mapping[str, float]
 
 
 class SlowRelay:
-    """Passes on what clients and a server say, each piece after a while.
+    """Passes data between clients and a server with a delay.
 
     Attributes:
-        port: Where clients connect to.
+        port: Port that clients connect to.
         target: Port of the server.
-        seconds: How long a piece is held back, in each direction.
+        seconds: Delay in each direction.
     """
 
     def __init__(self) -> None:
@@ -113,7 +112,7 @@ class SlowRelay:
 
 @contextmanager
 def open_far_store(kind: str, relay: SlowRelay) -> Iterator[str]:
-    """The URL of a new store behind a relay."""
+    """Run a new store behind a relay and yield its URL."""
     with ExitStack() as stack:
         if kind == "kafka":
             folder = Path(stack.enter_context(data_folder("kafka")))
@@ -131,7 +130,7 @@ def open_far_store(kind: str, relay: SlowRelay) -> Iterator[str]:
 
 
 class Asked(NamedTuple):
-    """A kind of request, and how one is sent and answered."""
+    """A kind of request, and a function that sends one and reads its answer."""
 
     name: str
     ask: Callable[[http.client.HTTPConnection, int], None]
@@ -157,7 +156,7 @@ _ASKED: Final = (
 
 
 def measure_distances(kind: str) -> dict[tuple[str, float], float]:
-    """Median milliseconds of each request by (name, milliseconds to the store and back)."""
+    """Return the median milliseconds by (name of the request, round-trip time to the store in ms)."""
     figures: dict[tuple[str, float], float] = {}
     numbers = itertools.count()
     with ExitStack() as stack:
@@ -186,30 +185,30 @@ def measure_distances(kind: str) -> dict[tuple[str, float], float]:
 
 
 def fit(rows: Sequence[Sequence[float]], values: Sequence[float]) -> list[float]:
-    """Coefficients c for which rows · c comes nearest to values, relatively."""
+    """Return the coefficients c for which rows · c is closest to values, by least relative squares."""
     weights = 1 / np.array(values, dtype=float)
     coefficients, *_ = np.linalg.lstsq(np.array(rows, dtype=float) * weights[:, None], np.ones(len(values)), rcond=None)
     return [float(coefficient) for coefficient in coefficients]
 
 
 def predict_bytes(model: Model, versions: float, subjects: float) -> float:
-    """Bytes of memory that a state takes."""
+    """Return the bytes of memory of a state."""
     return model["bytes a version"] * versions + model["bytes a subject"] * subjects
 
 
 def predict_seconds(model: Model, source: str, versions: float, subjects: float) -> float:
-    """Processor seconds until a state is loaded from a `snapshot` or the `log`."""
+    """Return the processor seconds to load a state from a `snapshot` or the `log`."""
     each = model[f"us a version, from {source}"] * versions + model[f"us a subject, from {source}"] * subjects
     return each / 1e6
 
 
 def predict_milliseconds(model: Model, kind: str, name: str, way: float) -> float:
-    """Milliseconds of a request to a node whose store is so many milliseconds away, there and back."""
+    """Return the milliseconds of a request to a node with a round-trip time of `way` ms to its store."""
     return model[f"ms of {name}, {kind}"] + model[f"round trips of {name}, {kind}"] * way
 
 
 def predict_reads(model: Model, nodes: int, cores: int, name: str, writes: float) -> float:
-    """Reads a second that nodes answer while the registry takes so many writes a second."""
+    """Return the reads per second that nodes answer while the registry accepts `writes` writes per second."""
     busy = writes * model["us of a follower a record"] / 1e6
     return nodes * max(cores * model[f"{name} a CPU second"] - busy * model[f"{name} a CPU second"], 0)
 
@@ -229,7 +228,7 @@ def _check(what: str, at: str, predicted: float, measured: float, unit: str) -> 
 
 
 def study_memory(folder: Path) -> tuple[dict[str, float], list[Row]]:
-    """Coefficients and checks of memory and of loading."""
+    """Return coefficients and checks of memory and of loading."""
     loads: dict[tuple[Shape, bool], tuple[float, float]] = {}
     for shape in (*FITTED, *CHECKED, *LARGE):
         file = folder / f"{shape.subjects}-{shape.versions}.db"
@@ -264,7 +263,7 @@ def study_memory(folder: Path) -> tuple[dict[str, float], list[Row]]:
 
 
 def study_distance(_: Path) -> tuple[dict[str, float], list[Row]]:
-    """Coefficients and checks of requests by the distance of the store."""
+    """Return coefficients and checks of requests by the distance of the store."""
     model: dict[str, float] = {}
     checks = []
     for kind in ("postgres", "mysql", "kafka"):
@@ -281,7 +280,7 @@ def study_distance(_: Path) -> tuple[dict[str, float], list[Row]]:
 
 
 def study_nodes(_: Path) -> tuple[dict[str, float], list[Row]]:
-    """What a node pays for records of others, and the check of reads with the figures of `bench.stores`."""
+    """Return the cost of records from other nodes, and a check of reads with the figures of `bench.stores`."""
     stores = {(row["store"], row["nodes"]): row for row in json.loads((RESULTS / "stores.json").read_text())["rows"]}
     model = {
         "latest a CPU second": float(stores["postgres", 1]["latest per CPU s"]),
@@ -311,7 +310,7 @@ STUDIES: Final = {"memory": study_memory, "distance": study_distance, "nodes": s
 
 
 def read_model() -> dict[str, float]:
-    """The coefficients that were measured last."""
+    """Return the coefficients of the last measurement."""
     rows = json.loads((RESULTS / "scale_model.json").read_text(encoding="utf-8"))["rows"]
     return {row["coefficient"]: row["value"] for row in rows}
 
@@ -330,7 +329,7 @@ def _seconds(value: float) -> str:
 
 
 def render_tables(model: Model) -> dict[str, str]:
-    """The tables of docs/explanation/scale.md, by name."""
+    """Return the tables of docs/explanation/scale.md, by name."""
     sizes = [("schemas", "memory of a node", "start from a snapshot", "replay of the log")]
     for count in (10**5, 10**6, 10**7, 10**8):
         for text, subjects in (("in subjects of ten versions", count // 10), ("one in each subject", count)):

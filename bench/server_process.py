@@ -1,4 +1,4 @@
-"""Starts a server in a process of its own, and ends it: what every bench of requests begins and ends with."""
+"""Starts and stops a server in a process of its own, for the benches that send requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import IO, Final
 __all__ = ["STELE", "run_server"]
 
 STELE: Final = ("-m", "stele.cli", "serve", "--log-level", "error")
-"""Python's arguments for a registry that says errors alone; the port follows."""
+"""Python's arguments for a registry that logs only errors. The port follows."""
 _ATTEMPTS: Final = 300
 _PAUSE: Final = 0.1
 
@@ -33,11 +33,11 @@ def run_server(
     """Start a server on a free port, and yield its port and process id once it answers.
 
     Args:
-        command: The command line for a port.
+        command: Returns the command line for a port.
         folder: The working directory.
-        environ: Variables beside those of this process.
-        output: Takes what the server prints; None: it goes where that of the bench goes.
-        core: The core that the server keeps to, where the system lets one choose.
+        environ: Environment variables in addition to those of this process.
+        output: File for the output of the server; None: that of the bench.
+        core: The only core that the server uses, where the system supports that.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -60,7 +60,10 @@ def run_server(
 
 
 def _is_ready(port: int) -> bool:
-    """Whether a server answers; other servers than Stele have no such path, and are ready when they say so."""
+    """Return whether a server answers.
+
+    An error other than 503 also counts, because servers other than Stele do not have the path.
+    """
     try:
         urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5).close()
     except urllib.error.HTTPError as error:

@@ -3,15 +3,15 @@
     python -m bench.spark_decode [records, default 1000000]
 
 Three writer versions are mixed row by row in one column. Every line reads Parquet and ends in Spark's `noop` sink, so
-the first is the floor. Beside the engines:
+the first line is the minimum. Besides the engines:
 
     from_json    the same records, written as JSON
-    from_avro    the same records under the newest version alone (it knows one writer) and without their frames; from
+    from_avro    the same records in the newest version only (it knows one writer) and without their frames; from
                  the jar AVRO_JAR, which Spark fetches from Maven Central
     fastavro     the usual UDF: fastavro's schemaless reader, row by row, in mapInArrow
 
-CPU is that of the JVM and all Python workers, user and system, the least of several rounds taken in turns;
-wall-clock time on a busy machine says little. Linux only (it reads /proc).
+CPU is that of the JVM and all Python workers, user and system, the least of several alternating rounds. Wall-clock time
+is unreliable on a busy machine. Linux only (it reads /proc).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ SUBJECT = "orders-value"
 ROUNDS = 3
 RECORDS = 1_000_000
 AVRO_JAR = "org.apache.spark:spark-avro_2.13:4.1.1"
-"""The newest there was when this was written. It holds the bare expressions; what they call is inside PySpark."""
+"""The jar of `from_avro`. It holds only the expressions; the code that they call is inside PySpark."""
 PACKAGES = {
     "spark__jars__packages": AVRO_JAR,
     "spark__jars__excludes": "org.scala-lang.modules:scala-parallel-collections_2.13,org.tukaani:xz",
 }
-"""Settings to fetch it; what it depends on is inside PySpark."""
+"""Settings to fetch the jar without its dependencies, which are inside PySpark."""
 SLOW = {"fastavro UDF", "from_registry, python", "upb UDF"}
-"""Measured once, without a round before: seconds of a compiler are nothing beside them."""
+"""Runs that are measured once, without a warm-up round, because compile time is small against theirs."""
 
 COLUMNS = """
     concat(hex(xxhash64(id)), '-', hex(id)) AS order_id,
@@ -73,7 +73,7 @@ def _record(name: str, *fields: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def versions() -> list[dict[str, Any]]:
-    """Three versions of one record: a field promoted, one added with a default, one added that may be null."""
+    """Return three versions of one record: a promoted field, a new field with a default, a new nullable field."""
     address = _record(
         "Address",
         ("street", "string"),
@@ -105,7 +105,7 @@ def versions() -> list[dict[str, Any]]:
 
 
 def snapshot() -> SchemaSnapshot:
-    """The versions under ids 101 to 103, so that no registry is needed."""
+    """Return the versions under ids 101 to 103, so that no registry is needed."""
     schemas = [
         ResolvedSchema(json.dumps(document), id=101 + place, subject=SUBJECT, version=1 + place)
         for place, document in enumerate(versions())
@@ -114,7 +114,7 @@ def snapshot() -> SchemaSnapshot:
 
 
 def write_data(spark: SparkSession, folder: Path, records: int) -> None:
-    """The records as framed Avro, in mixed order; the same ones in one version, as columns, and as JSON."""
+    """Write the records as framed Avro in mixed order, and the same ones in one version, as columns and as JSON."""
     known = snapshot()
     frames: list[DataFrame] = []
     more = ("", ", 'EUR' AS currency", ", 'EUR' AS currency, cast(id % 5 AS int) AS priority")
@@ -134,7 +134,7 @@ def write_data(spark: SparkSession, folder: Path, records: int) -> None:
 def usual_udf(
     known: SchemaSnapshot, type_: pa.DataType
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What people write without an engine: fastavro per record, a list of dicts, one array."""
+    """Return a UDF as users write it without an engine: fastavro per record, a list of dicts, one array."""
     texts = {schema.id: schema.text for schema in known.schemas}
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,7 +151,7 @@ def usual_udf(
 
 
 def split_columns(columns: str) -> list[str]:
-    """The expressions of a select list: split at commas outside brackets."""
+    """Return the expressions of a select list, split at commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for place, char in enumerate(columns):
         depth += (char in "([") - (char in ")]")
@@ -162,11 +162,11 @@ def split_columns(columns: str) -> list[str]:
 
 
 _SEEN: dict[tuple[str, str], int] = {}
-"""Ticks of each process there was, by number and time of its start: Spark ends workers that wait for a minute."""
+"""CPU ticks of each process by (pid, start time). Spark ends workers that are idle for a minute."""
 
 
 def cpu_seconds() -> float:
-    """CPU time of all processes below this one, and of those that have been found there before."""
+    """Return the CPU seconds of all descendants of this process, including those that have ended since."""
     processes = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -182,7 +182,7 @@ def cpu_seconds() -> float:
 
 
 def measure_case(runs: dict[str, Callable[[], DataFrame]]) -> dict[str, tuple[float, float]]:
-    """The least (CPU, wall) seconds of each run; all take turns, after one round that is not counted."""
+    """Return the least (CPU, wall) seconds of each run. All runs alternate, after one round that does not count."""
     best: dict[str, tuple[float, float]] = {}
     for number in range(1 + ROUNDS):
         for name, run in runs.items():
@@ -199,7 +199,10 @@ def measure_case(runs: dict[str, Callable[[], DataFrame]]) -> dict[str, tuple[fl
 def print_rows(
     name: str, records: int, best: dict[str, tuple[float, float]], mine: str, others: dict[str, float]
 ) -> None:
-    """Print and keep: rows with their cost in that of `mine`; others are how many times cheaper it has to be."""
+    """Print and save rows with their cost relative to `mine`.
+
+    `others` maps runs to the factor by which `mine` must be cheaper.
+    """
     unit = best[mine][0]
     rows: list[Row] = [
         {

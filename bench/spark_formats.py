@@ -1,17 +1,17 @@
-"""CPU seconds of decoding JSON and Protobuf in Spark, against Spark's own functions and what stands for them.
+"""CPU seconds of decoding JSON and Protobuf in Spark, against Spark's own functions and substitutes for them.
 
     python -m bench.spark_formats [records, default 1000000]
 
-The records of `spark_decode.py` in one version, as JSON with a schema that says of each member what it is and which
-must be there, and as Protobuf messages. Every line reads Parquet and ends in Spark's `noop` sink.
+The records of `spark_decode.py` in one version, as JSON with a schema that declares the type of each member and the
+required ones, and as Protobuf messages. Every line reads Parquet and ends in Spark's `noop` sink.
 
     from_json       Spark's own, which validates nothing
-    DynamicMessage  stands for `from_protobuf`, whose jar could not be had: its inner loop, written anew in
-                    `java/DynamicMessages.java`. Protobuf's own parser makes a `DynamicMessage` by descriptors, of which
-                    each field becomes a value of a row
+    DynamicMessage  replaces `from_protobuf`, whose jar was not available: its inner loop, rewritten in
+                    `java/DynamicMessages.java`. Protobuf's own parser makes a `DynamicMessage` by descriptors, and each
+                    of its fields becomes a value of a row
     upb UDF         the usual UDF: Protobuf's Python parser, a dict for each message, one array
 
-CPU time as in `spark_decode.py`.
+CPU time is measured as in `spark_decode.py`.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ JSON = {
 
 
 def pin_schema(text: str, schema_type: str) -> SchemaSnapshot:
-    """A schema under id 1."""
+    """Return a snapshot with a schema under id 1."""
     return SchemaSnapshot((ResolvedSchema(text, schema_type, id=1, subject="orders", version=1),))
 
 
 def write_data(spark: SparkSession, folder: Path, records: int) -> None:
-    """The same records in both languages, framed; as JSON without frames; and payloads of Protobuf alone."""
+    """Write the same records in both languages with frames, as JSON without frames, and as bare Protobuf messages."""
     more = ", 'EUR' AS currency, cast(id % 5 AS int) AS priority"
     wide = spark.range(records).selectExpr(*split_columns(COLUMNS + more))
     wide = wide.withColumns(
@@ -102,7 +102,7 @@ def write_data(spark: SparkSession, folder: Path, records: int) -> None:
 
 
 def usual_udf(text: str, type_: pa.DataType) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What people write: a message parsed and made a dict, a list of those, one array."""
+    """Return a UDF as users write it: each message is parsed and converted to a dict, a list of those to one array."""
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kind = parse_schema(ResolvedSchema(text, "PROTOBUF")).parsed.message_class("")
@@ -110,7 +110,7 @@ def usual_udf(text: str, type_: pa.DataType) -> Callable[[Iterator[pa.RecordBatc
             rows = []
             for frame in batch.column(0).to_pylist():
                 row = MessageToDict(kind.FromString(frame[6:]), preserving_proto_field_name=True)
-                for name in ("customer_id", "created_at", "updated_at"):  # JSON has 64 bits as text
+                for name in ("customer_id", "created_at", "updated_at"):  # JSON has 64-bit integers as text
                     row[name] = int(row[name]) if name in row else None
                 rows.append(row)
             yield pa.RecordBatch.from_arrays([pa.array(rows, type_)], ["value"])

@@ -31,7 +31,7 @@ def add_catalog(spark: SparkSession, folder: Path) -> None:
 
 
 def call(schema: Any, message: str, type_: DataType) -> str:
-    """The name of the function that reads a message of a parsed schema as that type."""
+    """Return the name of the function that reads a message of a parsed schema as that type."""
     descriptor = schema.message_class(message).DESCRIPTOR
     file = base64.b64encode(descriptor.file.serialized_pb).decode()
     spec = {"file": file, "message": descriptor.name, "type": type_.json()}

@@ -1,11 +1,11 @@
-"""Memory of Spark's processes while millions of records are decoded and encoded: bounded, whatever their number.
+"""Memory of Spark's processes while millions of records are decoded and encoded: it must not grow with their number.
 
     python -m bench.spark_memory [records, default 10000000]
 
-The records of `spark_decode.py` are made once, 50,000 of them, and read again and again: each task repeats its rows as
-often as it takes, so that the number of records is all that grows. Every run ends in Spark's `noop` sink, one
-with a tenth of the records before the one with all. Memory is the resident set of each Python worker and of the
-driver's JVM, looked up in /proc four times a second; the JVM's is bounded by its heap anyway. Linux only.
+50,000 of the records of `spark_decode.py` are written once. Each task repeats its rows as often as needed, so that only
+the number of records grows. Every run ends in Spark's `noop` sink. A run with a tenth of the records precedes the one
+with all. Memory is the resident set of each Python worker and of the driver's JVM, read from /proc four times a second.
+The JVM's memory is limited by its heap anyway. Linux only.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from stele.spark import from_registry, local_session, to_registry
 RECORDS = 10_000_000
 MADE = 50_000
 SLOWER = {"python": 10}
-"""Engines that take so many times as long go through so many times fewer records."""
+"""Factor by which slow engines get fewer records."""
 MIB = 1 << 20
 
 
 class Watch(threading.Thread):
-    """Looks at the processes below this one until it is stopped: the most that a worker, and the JVM, had resident."""
+    """Records the peak resident memory of a Python worker and of the JVM below this process, until it is stopped."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -42,7 +42,7 @@ class Watch(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Look four times a second."""
+        """Read the memory four times a second."""
         while not self._stopped.wait(0.25):
             for name, resident in _processes():
                 if name == "java":
@@ -51,13 +51,13 @@ class Watch(threading.Thread):
                     self.worker = max(self.worker, resident)
 
     def stop(self) -> None:
-        """End it."""
+        """Stop and wait for the thread."""
         self._stopped.set()
         self.join()
 
 
 def _processes() -> list[tuple[str, int]]:
-    """(name, bytes resident) of all processes below this one."""
+    """Return (name, resident bytes) of all descendants of this process."""
     processes: dict[str, tuple[str, str, int]] = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -74,7 +74,7 @@ def _processes() -> list[tuple[str, int]]:
 
 
 def measure_case(name: str, engine: str, records: int, run: Callable[[int], DataFrame]) -> Row:
-    """One line of the table."""
+    """Return one row of the table."""
     watch = Watch()
     watch.start()
     begin = time.perf_counter()
@@ -100,7 +100,7 @@ def main() -> None:
         files = {kind: spark.read.parquet(f"{folder}/{kind}") for kind in ("avro", "wide")}
 
         def again(kind: str, wanted: int) -> DataFrame:
-            """The same rows, over and over, as a stream of rows that nobody holds."""
+            """Return the same rows repeated as a stream, so that they are not in memory."""
             times = f.explode(f.sequence(f.lit(1), f.lit(wanted // MADE))).alias("time")
             return files[kind].select(times, "*").drop("time")
 

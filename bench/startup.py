@@ -1,10 +1,10 @@
-"""How much processor time the command line takes to start: for the version, for a check, and until a server answers.
+"""Processor time of the command line at its start: for the version, for a check, and until a server answers.
 
     python -m bench.startup [--rounds 5]
 
 Seconds are user and system time of the process and its children, so a busy machine changes them little. Each figure is
-the median of the rounds; the ratio is that to a Python which does nothing, measured in the same rounds. The server's
-figure is what it has used when it answers its first request, on an empty log.
+the median of the rounds. The ratio is to a Python that does nothing, measured in the same rounds. The figure of the
+server is the time until it has answered its first request, on an empty log.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from bench.report import report
 GOALS = {"stele --version": 0.15, "stele check FILE": 0.4, "stele serve, first answer": 1.2}
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Of the commands: the first round compiles every module that has not been compiled, the others load what it wrote."""
+"""Environment of the commands. The first round compiles modules to bytecode, and the other rounds load it."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def command_seconds(*arguments: str) -> float:
-    """Processor seconds of a command from its start to its end."""
+    """Return the processor seconds of a command from its start to its end."""
     process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, env=ENVIRONMENT)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -40,7 +40,7 @@ def command_seconds(*arguments: str) -> float:
 
 
 def serve_seconds(folder: Path, *flags: str) -> float:
-    """Processor seconds that a server and its workers have used when the first request is answered."""
+    """Return the processor seconds of a server and its workers until the first request is answered."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -58,7 +58,7 @@ def serve_seconds(folder: Path, *flags: str) -> float:
 
 
 def has_answered(port: int) -> bool:
-    """Whether the server answers a request for its subjects."""
+    """Return whether the server answers a request for its subjects."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request("GET", "/subjects")
@@ -70,7 +70,7 @@ def has_answered(port: int) -> bool:
 
 
 def tree_seconds(pid: int) -> float:
-    """Processor seconds a process and its children have used so far."""
+    """Return the processor seconds of a process and its children so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return (int(fields[11]) + int(fields[12])) / _TICKS + sum(tree_seconds(int(child)) for child in children)

@@ -1,18 +1,18 @@
-"""What each store costs: registrations and reads through one node and through three.
+"""Cost of each store: registrations and reads through one node and through three.
 
     python -m bench.stores [--stores sqlite files postgres mysql kafka] [--rounds 3] [--seconds 2]
 
-Every store is real and runs on this machine, with writes as durable as it makes them by default. One node and three
-nodes serve the same store; rounds alternate between them. Clients are connections that ask again as soon as they are
-answered, spread over the nodes.
+Every store is real and runs on this machine, with its default durability. One node and three nodes serve the same
+store; rounds alternate between them. Clients are connections that send the next request once they are answered, spread
+over the nodes.
 
-    register    new versions, by one client and by eight; the ratio tells whether writers get in each other's way
+    register    new versions, by one client and by eight; the ratio shows whether writers obstruct each other
     latest      `GET /subjects/S/versions/latest`: the node asks the store whether anything was written
     by id       `GET /schemas/ids/N`: from memory
     stale       answers through other nodes older than a version acknowledged before
 
-The cores are shared by nodes, store and load, so reads are compared by the processor seconds that the nodes took: with
-cores enough, three nodes answer as many times more as `reads of 3 / 1` says.
+Nodes, store and load share the cores, so reads are compared by the processor seconds of the nodes. With enough cores,
+three nodes answer `reads of 3 / 1` times as many reads as one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Node(NamedTuple):
 
 @contextmanager
 def running_nodes(count: int, store: str, folder: Path) -> Iterator[list[Node]]:
-    """Nodes with state folders of their own."""
+    """Run nodes with state folders of their own and yield them."""
     with ExitStack() as stack:
         nodes = []
         for _ in range(count):
@@ -65,12 +65,12 @@ def running_nodes(count: int, store: str, folder: Path) -> Iterator[list[Node]]:
 
 
 def spread(nodes: list[Node], count: int, requests: Iterator[bytes], note: Note | None = None) -> Iterator[Client]:
-    """So many clients, on one node after the other."""
+    """Return `count` clients, assigned to the nodes in turn."""
     return (Client(node.port, requests, note) for node in itertools.islice(itertools.cycle(nodes), count))
 
 
 async def read(nodes: list[Node], requests: Iterator[bytes], seconds: float) -> float:
-    """Requests answered per processor second of all nodes together; each node has as many readers as one alone."""
+    """Return the requests answered per processor second of all nodes. Each node has the same number of readers."""
     before = sum(cpu_seconds(node.pid) for node in nodes)
     answered = await run_clients(spread(nodes, READERS * len(nodes), requests), seconds)
     took = sum(cpu_seconds(node.pid) for node in nodes) - before
@@ -78,7 +78,7 @@ async def read(nodes: list[Node], requests: Iterator[bytes], seconds: float) -> 
 
 
 async def count_stale(nodes: list[Node], seconds: float) -> tuple[int, int]:
-    """(stale answers, answers) of reads through the other nodes while one client registers through the first."""
+    """Return (stale answers, answers) of reads through the other nodes while one client registers through the first."""
     tail = Tail()
     reads = tail.watch(bytes(bytearray(request)) for request in LATEST.make())
     writes = never_seen("/subjects/thing-{}/versions")()
@@ -88,7 +88,7 @@ async def count_stale(nodes: list[Node], seconds: float) -> tuple[int, int]:
 
 
 def measure_store(kind: str, rounds: int, seconds: float) -> list[Row]:
-    """The rows of a store: one node, and three."""
+    """Return the rows of a store: one node, and three."""
     figures: dict[tuple[int, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
@@ -138,7 +138,7 @@ def _fill() -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Measure the stores that are asked for."""
+    """Measure the chosen stores."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stores", nargs="*", default=list(STORES), choices=list(STORES))
     parser.add_argument("--rounds", type=int, default=3)

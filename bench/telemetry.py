@@ -1,10 +1,11 @@
-"""What tracing costs a registration over HTTP: switched off, and switched on with a receiver that drops everything.
+"""Cost of tracing for a registration over HTTP: switched off, and switched on with a receiver that drops everything.
 
     python -m bench.telemetry [--requests 2000] [--rounds 5]
 
-The servers are ASGI applications in this process, called without a network, on logs in memory: the shortest request
-there is, so that the share of tracing is the largest there can be. Switched off, tracing is two spans that do nothing
-for each write, and nothing for a read; they are timed by themselves, as their share is below the noise of requests.
+The servers are ASGI applications in this process, called without a network, on logs in memory. These are the shortest
+requests possible, so that the share of tracing is the largest possible. Switched off, tracing is two spans that do
+nothing for each write, and nothing for a read. They are timed separately, because their share is below the noise of
+requests.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _PER_WRITE = 2
 
 
 class _Sink(http.server.BaseHTTPRequestHandler):
-    """A receiver of OTLP that drops what it gets."""
+    """A receiver of OTLP that drops everything."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
@@ -39,11 +40,11 @@ class _Sink(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 async def _register(server: Server, number: int) -> None:
-    """One registration of a schema of its own. Raises AssertionError for any other answer than 200."""
+    """Register a schema. Raises AssertionError for any other answer than 200."""
     body = b'{"schema": "{\\"type\\": \\"fixed\\", \\"name\\": \\"F%d\\", \\"size\\": 4}"}' % number
     path = f"/subjects/s{number}/versions"
     scope = {
@@ -75,7 +76,7 @@ async def _register(server: Server, number: int) -> None:
 
 
 async def _time_registrations(server: Server, first: int, count: int) -> float:
-    """Seconds per registration."""
+    """Return the seconds per registration."""
     started = time.perf_counter()
     for number in range(first, first + count):
         await _register(server, number)
@@ -83,7 +84,7 @@ async def _time_registrations(server: Server, first: int, count: int) -> float:
 
 
 def _time_spans() -> float:
-    """Seconds for the spans of a write that nobody traces."""
+    """Return the seconds of the spans of a write without tracing."""
     tracer = NoTracer()
     started = time.perf_counter()
     for _ in range(_SPANS):
@@ -93,7 +94,7 @@ def _time_spans() -> float:
 
 
 async def _measure(requests: int, rounds: int) -> tuple[float, float]:
-    """Median seconds per registration, off and on, timed in turn."""
+    """Return the median seconds per registration, off and on, timed alternately."""
     servers = {otel: Server(load_settings({"store": "memory:", "otel": otel})) for otel in (False, True)}
     seconds: dict[bool, list[float]] = {False: [], True: []}
     for server in servers.values():
@@ -108,7 +109,7 @@ async def _measure(requests: int, rounds: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000, help="of each round")
     parser.add_argument("--rounds", type=int, default=5)

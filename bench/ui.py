@@ -1,10 +1,10 @@
-"""What pages cost: the server's processor time for lists, searches and pages of a subject, HTML beside its JSON twin.
+"""Cost of pages: the server's processor time for lists, searches and pages of a subject, as HTML and as JSON.
 
     python -m bench.ui [subjects [versions]]
 
-The registry holds 10,000 subjects of 10 versions each unless told otherwise. Each page is asked for several times, with
-no cache of answers in front; figures are medians. The index of fields is complete before it is searched. The memory is
-the most that the process had: registry, a log in memory, and both indexes.
+The registry holds 10,000 subjects of 10 versions each by default. Each page is requested several times, without a cache
+of answers; figures are medians. The index of fields is complete before it is searched. The memory is the peak of the
+process: registry, a log in memory, and both indexes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _STORY_VERSIONS = 300
 
 
 async def fill_registry(subjects: int, versions: int) -> Registry:
-    """Return a registry with so many subjects, and one subject of 300 versions."""
+    """Return a registry with `subjects` subjects of `versions` versions, and one subject of 300 versions."""
     log = await open_log("memory:")
     records: list[bytes] = []
     seq = schema_id = 0
@@ -93,7 +93,7 @@ def _make_version(key: SubjectKey, number: int, version: int, schema_id: int) ->
 
 
 async def measure_page(http: httpx.AsyncClient, path: str) -> tuple[float, int]:
-    """Return the median of the processor's time of a page in milliseconds, and how many bytes it has."""
+    """Return the median processor time of a page in milliseconds, and its size in bytes."""
     answer = await http.get(path)
     assert answer.status_code == 200, (path, answer.text[:500])
     times = []

@@ -1,10 +1,10 @@
-"""How much memory four workers take that are forked from a loaded parent, beside four servers that load by themselves.
+"""Memory of four workers forked from a loaded parent, compared with four servers that load by themselves.
 
     python -m bench.worker_memory [--schemas 100000]
 
 The schemas are those of `bench.load`, one version per subject, in one SQLite store with a snapshot. A figure is the
-proportional set size of all processes together: a page that several of them share counts once. It is taken when all
-answer, and again after the whole list and 500 schemas were read over HTTP.
+proportional set size of all processes together: a page that several of them share counts once. It is measured when all
+processes answer, and again after the whole list and 500 schemas were read over HTTP.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _READ = 500
 
 
 def list_processes(pid: int) -> Iterator[int]:
-    """A process and all below it."""
+    """Yield a process id and those of all its descendants."""
     yield pid
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         yield from list_processes(int(child))
 
 
 def sum_memory(pids: Sequence[int]) -> float:
-    """MiB of the processes and their children together, each shared page once."""
+    """Return the MiB of the processes and their children together, with each shared page counted once."""
     rollups = (Path(f"/proc/{each}/smaps_rollup").read_text() for pid in pids for each in list_processes(pid))
     return sum(int(rollup.partition("\nPss:")[2].split()[0]) for rollup in rollups) / 1024
 
 
 def wait_until_ready(urls: Sequence[str]) -> None:
-    """Return once every worker of every server has answered that it is ready."""
+    """Wait until every worker of every server has answered that it is ready."""
     for url in urls:
         ready = 0
         while ready < 5 * WORKERS:
@@ -48,7 +48,7 @@ def wait_until_ready(urls: Sequence[str]) -> None:
 
 
 def measure(name: str, store: str, folder: Path, servers: Sequence[Sequence[str]]) -> Row:
-    """One row: servers with these flags over the store."""
+    """Run servers with these flags over the store and return a row."""
     started = time.perf_counter()
     with ExitStack() as stack:
         running = [stack.enter_context(serving("--store", store, *flags, folder=folder)) for flags in servers]

@@ -1,1 +1,1 @@
-"""Fuzzing of everything that reads what strangers send: see README.md."""
+"""Fuzzing of all parsers of untrusted input: see README.md."""

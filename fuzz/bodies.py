@@ -1,4 +1,4 @@
-"""Frames and bodies of requests: what else of a stranger's bytes is read before anything is known about them."""
+"""Frames and request bodies: untrusted bytes that are read besides schemas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BODIES: Final = (
 
 
 def fuzz_wire(parts: Parts, steps: Steps) -> None:
-    """Any bytes are unframed or refused; what is unframed can be framed to the same bytes again."""
+    """Check that any bytes are unframed or refused, and that framing restores the same bytes."""
     data, header = parts.document, parts.other or None
     readers: dict[str, Callable[[], bool]] = {
         "unframe": lambda: confluent.frame(*confluent.unframe(data)) == data,
@@ -53,7 +53,7 @@ def fuzz_wire(parts: Parts, steps: Steps) -> None:
 
 
 def fuzz_requests(parts: Parts, steps: Steps) -> None:
-    """Any body of a request of the Confluent dialect is read and translated, or refused."""
+    """Check that any request body of the Confluent dialect is translated or refused."""
     bodies: tuple[type[Any], ...] = (
         models.RegisterSchemaRequest,
         models.TagSchemaRequest,

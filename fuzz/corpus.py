@@ -1,4 +1,4 @@
-"""Where fuzzing starts: the documents of the conformance cases, in pairs, and a few that import others."""
+"""First inputs of fuzzing: the documents of the conformance cases, in pairs, and some that import others."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _IMPORTING: Final = {
 
 
 def seeds(format_name: str) -> list[bytes]:
-    """Inputs for the parser of a format, the same on every machine; each is unique."""
+    """Return unique inputs for the parser of a format, the same on every machine."""
     found: dict[bytes, None] = {parts.join(): None for parts in _IMPORTING[format_name]}
     for case in _read_cases():
         if case["format"] == format_name:

@@ -1,4 +1,4 @@
-"""Two ways to come up with inputs: our own, which needs nothing, and atheris, which sees what code an input reaches."""
+"""Two engines that generate inputs: Stele's own, without dependencies, and atheris, which uses code coverage."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fuzz.mutate import Mutator
 from fuzz.targets import Target, get_target
 
 MAX_SIZE: Final = 24_000
-"""Longest input in bytes; the limits of the parsers themselves are tested beside each format."""
+"""Longest input in bytes. The size limits of the parsers are tested with each format."""
 MAX_CORPUS: Final = 3_000
-"""Inputs our own engine remembers."""
+"""Largest number of inputs that Stele's own engine keeps."""
 
 Execute = Callable[[bytes], frozenset[str]]
 
@@ -27,7 +27,7 @@ class OutOfTime(BaseException):
 
 
 def run_own_engine(chosen: Target, execute: Execute, seed: int) -> None:
-    """Mutate inputs, keep those that were treated like none before. Ends when execute raises `OutOfTime`."""
+    """Mutate inputs and keep those with new outcomes. Ends when `execute` raises `OutOfTime`."""
     rng = random.Random(seed)
     mutate = Mutator(chosen.edit, chosen.seeds)
     corpus: list[bytes] = []
@@ -49,7 +49,7 @@ def run_own_engine(chosen: Target, execute: Execute, seed: int) -> None:
 
 
 def run_atheris(chosen: Target, execute: Execute, seed: int) -> None:
-    """Let libFuzzer keep the inputs that reach new code, and change them by our own mutations or by its."""
+    """Let libFuzzer keep inputs that reach new code, and mutate them by Stele's mutations or its own."""
     engine = importlib.import_module("atheris")
     mutate = Mutator(chosen.edit, chosen.seeds)
 
@@ -71,7 +71,7 @@ def run_atheris(chosen: Target, execute: Execute, seed: int) -> None:
 
 
 def instrumented_target(name: str, engine: str) -> Target:
-    """A target whose code tells atheris what is reached, when that is the engine."""
+    """Return a target. For the engine atheris, its code is instrumented for coverage."""
     if engine == "own":
         return get_target(name)
     with importlib.import_module("atheris").instrument_imports(include=["stele.formats", "stele.wire"]):
@@ -83,7 +83,7 @@ def instrumented_target(name: str, engine: str) -> Target:
 
 
 def available_engines() -> tuple[str, ...]:
-    """Engines that can run here, the preferred one first."""
+    """Return the engines that can run here, the preferred one first."""
     try:
         importlib.import_module("atheris")
     except ImportError:

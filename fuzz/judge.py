@@ -1,4 +1,4 @@
-"""Tells good runs from failures, keeps the failures, and makes them small."""
+"""Detects failures, saves them, and minimizes their inputs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from fuzz.steps import Broken, Steps
 from fuzz.targets import Target
 
 HANG: Final = 2.0
-"""Seconds of processor time one step may take; a wall clock that shows less needs no closer look."""
+"""Longest time of one step in processor seconds. If the wall clock shows less, the step is not examined."""
 FOUND: Final = Path(__file__).parent / "found"
-"""Where failures are kept, each with the command that repeats it."""
+"""Folder of failures, each with the command that reproduces it."""
 SHRINKING: Final = 20.0
-"""Seconds spent on making one failure smaller."""
+"""Longest time to minimize one failure, in seconds."""
 
 _KEPT_OF_A_KIND: Final = 2
 
 
 class Failure(NamedTuple):
-    """A failure of one kind: `crash RecursionError parse.py:type`, `slow check containment`."""
+    """A failure with its kind, such as `crash RecursionError parse.py:type` or `slow check containment`."""
 
     kind: str
     detail: str
 
 
 class Judge:
-    """Runs inputs of one target and keeps count.
+    """Runs inputs of one target and counts outcomes.
 
-    suspect_slow     called with an input whose step took longer than `HANG` on the wall clock; true when it really does
+    suspect_slow     called with an input whose step took longer than `HANG` on the wall clock; returns whether the
+                     input is slow
     """
 
     def __init__(self, name: str, target: Target, suspect_slow: Callable[[bytes], bool]) -> None:
@@ -49,7 +50,7 @@ class Judge:
         self._suspect_slow = suspect_slow
 
     def __call__(self, data: bytes) -> frozenset[str]:
-        """Run one input; what came of it, for engines that look for news."""
+        """Run one input and return its outcomes, for engines that look for new ones."""
         self.executions += 1
         steps, failure = run_input(self.target, data)
         self.accepted += bool(steps.accepted)
@@ -72,7 +73,7 @@ class Judge:
 
 
 def write_failure(name: str, failure: Failure, data: bytes) -> Path:
-    """Write a failure and, beside it, what it is and how to see it again."""
+    """Write the input of a failure, and next to it the kind and the command that reproduces it."""
     path = FOUND / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
     _write_file(path, data)
     command = f"python fuzz/run.py --target {name} --reproduce fuzz/found/{path.name}"
@@ -82,7 +83,7 @@ def write_failure(name: str, failure: Failure, data: bytes) -> Path:
 
 
 def run_input(target: Target, data: bytes) -> tuple[Steps, Failure | None]:
-    """Run one input and catch what it should not have raised."""
+    """Run one input and catch exceptions that it should not raise."""
     steps = Steps()
     try:
         target.run(split_parts(data), steps)
@@ -106,7 +107,7 @@ def _failure_kind(target: Target, data: bytes) -> str:
 
 
 def shrink_input(data: bytes, still: Callable[[bytes], bool], seconds: float = SHRINKING) -> bytes:
-    """A shorter input for which the question is still answered with yes: ever smaller pieces are left out."""
+    """Return a shorter input for which `still` is true, by removing smaller and smaller pieces."""
     end = time.monotonic() + seconds
     piece = max(1, len(data) // 2)
     while piece:

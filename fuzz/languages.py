@@ -1,4 +1,4 @@
-"""Everything a format can be asked, and what must hold of the answers."""
+"""Calls all methods of a format and checks what must hold for the results."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from stele.errors import Invalid, MalformedSchema, SteleError, TooLarge
 from stele.formats.registry import get_format
 
 LONGEST_MESSAGE: Final = 2_000
-"""Characters; whoever reads an error should not have to scroll."""
+"""Largest length of an error message in characters, so that it fits a screen."""
 
 _NUMBERS_AND_NAMES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\d+|\S{25,}")
 _VIEWS: Final = ("fingerprints", "fields", "arrow_schema", "lint", "outline", "to_model")
 _KEEPS_READERS_PART_ONLY: Final = frozenset({"avro", "thrift"})
-"""Formats whose CANONICAL text is no schema to go on with: what it leaves out may be needed by what it keeps."""
+"""Formats whose CANONICAL text may not parse: it can omit what its remaining parts need."""
 
 
 class Language:
-    """Asks a format about the two schemas, the reference and the data of one input."""
+    """Calls a format with the two schemas, the reference and the data of one input."""
 
     def __init__(self, format_name: str) -> None:
         self.format = get_format(format_name)
 
     def __call__(self, parts: Parts, steps: Steps) -> None:
-        """Everything with one input. Raises `Broken`, and whatever the format should not have raised."""
+        """Run all checks on one input. Raises `Broken`, and exceptions that the format should not raise."""
         references = {"ref": parts.reference} if parts.reference else {}
         schema = self._parse("document", parts.document, references, steps)
         other = self._parse("other", parts.other, references, steps) if parts.other else None
@@ -44,7 +44,7 @@ class Language:
             self._check_codec(schema, reader, parts.data, steps)
 
     def _parse(self, what: str, text: bytes, references: Mapping[str, bytes], steps: Steps) -> Any:
-        """The schema, or None when it is refused both strictly and leniently."""
+        """Return the schema, or None if it is refused both strictly and leniently."""
         for strict in (True, False):
             try:
                 found = steps.run_step(f"parse {what}", self.format.parse, text, references, strict=strict)
@@ -58,7 +58,7 @@ class Language:
         return None
 
     def _check_printing(self, schema: Any, references: Mapping[str, bytes], steps: Steps) -> None:
-        """Every form prints, and what is printed is the same schema: printing that again changes nothing."""
+        """Check that every form prints, and that parsing and printing it again gives the same text."""
         for form in TextForm:
             try:
                 text = steps.run_step(f"print {form.name}", self.format.canonical, schema, form)
@@ -87,13 +87,13 @@ class Language:
                 steps.record_outcome(name, message_shape(str(error)))
 
     def _check_rulesets(self, reader: Any, writer: Any, steps: Steps) -> None:
-        """No pair of schemas makes a check raise: what it cannot decide is a finding."""
+        """Check that no pair of schemas makes a check raise. What it cannot decide is a finding."""
         for ruleset in self.format.rulesets:
             found = steps.run_step(f"check {ruleset}", self.format.check, reader, writer, ruleset)
             steps.record_outcome(ruleset, *sorted({f"{finding.rule} {finding.level.name}" for finding in found}))
 
     def _check_codec(self, writer: Any, reader: Any, data: bytes, steps: Steps) -> None:
-        """An example fits its own schema and survives the way to bytes and back; other bytes are read or refused."""
+        """Check that an example fits its own schema and can be encoded and decoded. Other bytes are read or refused."""
         try:
             codec = steps.run_step("codec", self.format.codec, writer, reader)
             decode_data(codec, data, steps)
@@ -112,7 +112,7 @@ class Language:
 
 
 def decode_data(codec: Any, data: bytes, steps: Steps) -> None:
-    """Read bytes that may or may not be data."""
+    """Decode bytes, which may be invalid."""
     try:
         steps.run_step("decode", codec.decode, data)
     except SteleError as error:
@@ -120,5 +120,5 @@ def decode_data(codec: Any, data: bytes, steps: Steps) -> None:
 
 
 def message_shape(message: str) -> str:
-    """A message without the names and numbers in it: messages of one shape come from one place."""
+    """Return a message without names and numbers. Messages of one shape come from one place in the code."""
     return _NUMBERS_AND_NAMES.sub("_", message)[:120]

@@ -1,4 +1,4 @@
-"""Memory and processor time of this process and its children, as Linux tells them."""
+"""Memory and processor time of this process and its children, as Linux reports them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int | None = None) -> int:
-    """Bytes of memory in use by a process (this one by default) and all below it."""
+    """Return the resident bytes of a process (by default this one) and all its descendants."""
     total = 0
     for each in list_processes(pid or os.getpid()):
         try:
             total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * _PAGE
         except OSError:
-            continue  # it has just ended
+            continue  # the process has ended
     return total
 
 
 def processor_seconds(pid: int | None = None) -> float:
-    """Seconds of processor time used by a process and those below it, the ones that ended included."""
+    """Return the processor seconds of a process and its descendants, including those that have ended."""
     ticks = 0
     for each in list_processes(pid or os.getpid()):
         try:
@@ -35,7 +35,7 @@ def processor_seconds(pid: int | None = None) -> float:
 
 
 def list_processes(pid: int) -> Iterator[int]:
-    """A process and those it started, and they."""
+    """Yield a process id and those of all its descendants."""
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*"):
         try:

@@ -1,4 +1,4 @@
-"""Changes to inputs that keep most of them nearly right: edits of JSON and XML trees, splices of tokens, bytes."""
+"""Mutations that keep most inputs almost valid: edits of JSON and XML trees, of tokens, and of bytes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MAX_NODES: Final = 5_000
 
 
 class Mutator:
-    """Mutates inputs of one language; the same seed gives the same changes.
+    """Mutates inputs of one language. The same seed gives the same changes.
 
-    edit      one change to one document of the language
-    seeds     inputs whose parts are spliced into others
+    edit      function that makes one change to a document of the language
+    seeds     inputs whose parts are copied into others
     """
 
     def __init__(self, edit: Edit, seeds: Sequence[bytes]) -> None:
@@ -33,13 +33,13 @@ class Mutator:
         self._seeds = [split_parts(seed) for seed in seeds]
 
     def __call__(self, data: bytes, max_size: int, rng: random.Random) -> bytes:
-        """A changed input of at most max_size bytes; the old one when no change was that short."""
+        """Return a changed input of at most `max_size` bytes, or the old one if no change was that short."""
         parts = list(split_parts(data))
         made = data
         for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
             self._change(parts, rng)
             if sum(map(len, parts)) > max_size:
-                break  # growing on would multiply
+                break  # further changes would multiply the size
             made = Parts(*parts).join()
         return made if len(made) <= max_size else data
 
@@ -49,7 +49,7 @@ class Mutator:
         if how < 0.08:
             parts[where] = rng.choice(self._seeds)[where]
         elif how < 0.16:
-            parts[1] = self._edit(parts[0], rng)  # what a check is for: a schema and a small change to it
+            parts[1] = self._edit(parts[0], rng)  # the usual case of a check: a schema and a small change
         elif how < 0.24 or where == 3:
             parts[where] = edit_bytes(parts[where], rng)
         else:
@@ -60,7 +60,7 @@ class Mutator:
 
 
 def edit_bytes(data: bytes, rng: random.Random) -> bytes:
-    """One change below the level of any language."""
+    """Return the data with one change that ignores the language."""
     at, end = sorted(rng.randrange(len(data) + 1) for _ in "ab")
     end = min(end, at + rng.choice((1, 2, 8, 64)))
     match rng.randrange(6):
@@ -82,7 +82,7 @@ def edit_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def edit_tokens(words: Sequence[str]) -> Edit:
-    """Edits of a language of words, numbers, strings and brackets; words are those it knows."""
+    """Return an edit for a language of words, numbers, strings and brackets. `words` are those that it knows."""
     vocabulary = [word.encode() for word in words]
 
     def edit(data: bytes, rng: random.Random) -> bytes:
@@ -117,7 +117,7 @@ def edit_tokens(words: Sequence[str]) -> Edit:
 
 
 def _pick_other_token(token: bytes, tokens: Sequence[bytes], rng: random.Random) -> bytes:
-    """Another token of the same kind."""
+    """Return another token of the same kind."""
     if token[:1].isdigit():
         return str(rng.choice(NUMBERS)).encode()
     if token[:1] in {b'"', b"'"}:
@@ -127,7 +127,7 @@ def _pick_other_token(token: bytes, tokens: Sequence[bytes], rng: random.Random)
 
 
 def _find_block_end(tokens: Sequence[bytes], at: int) -> int:
-    """The end of the block that begins at or soon after a token, else of a few tokens."""
+    """Return the end of the block that begins at or soon after a token, or else of a few tokens."""
     for start in range(at, min(at + 8, len(tokens))):
         closing, depth = _OPENING.get(tokens[start]), 0
         if closing is None:
@@ -143,7 +143,7 @@ def _find_block_end(tokens: Sequence[bytes], at: int) -> int:
 
 
 def edit_json(words: Sequence[str]) -> Edit:
-    """Edits of a JSON tree; words are the member names and values its readers look for."""
+    """Return an edit for JSON trees. `words` are the member names and values that readers look for."""
     tokens = edit_tokens([*(f'"{word}"' for word in words), "{", "}", "[", "]", ":", ",", "null", "true", "1e999"])
 
     def edit(data: bytes, rng: random.Random) -> bytes:
@@ -157,7 +157,7 @@ def edit_json(words: Sequence[str]) -> Edit:
         try:
             _edit_place(*rng.choice(places), places, words, rng)
             return json.dumps(tree[0] if tree else None, ensure_ascii=rng.random() < 0.8).encode()
-        except (ValueError, RecursionError):  # half a surrogate pair, a number too long to print, a cycle
+        except (ValueError, RecursionError):  # a lone surrogate, a number too long to print, a cycle
             return data
 
     return edit
@@ -211,7 +211,7 @@ def _edit_place(holder: Any, key: Any, places: Sequence[Place], words: Sequence[
 
 
 def _copy_tree(value: Any) -> Any:
-    """A copy, so that no tree comes to contain itself."""
+    """Return a copy, so that no tree contains itself."""
     return json.loads(json.dumps(value))
 
 
@@ -219,7 +219,7 @@ def _copy_tree(value: Any) -> Any:
 
 
 def edit_xml(words: Sequence[str]) -> Edit:
-    """Edits of an XML tree; words are the names and values of the attributes and elements its readers know."""
+    """Return an edit for XML trees. `words` are names and values of attributes and elements that readers know."""
     tokens = edit_tokens([*words, "<", ">", "/>", "</", '="', "&amp;", "<![CDATA[", "]]>", "<!--", "<!DOCTYPE a>"])
 
     def edit(data: bytes, rng: random.Random) -> bytes:
@@ -232,7 +232,7 @@ def edit_xml(words: Sequence[str]) -> Edit:
         nodes = [node for node in root.iter() if isinstance(node.tag, str)][:_MAX_NODES]
         try:
             _edit_element(rng.choice(nodes), rng.choice(nodes), words, rng)
-        except ValueError:  # a word that is no XML name, an element moved into itself
+        except ValueError:  # an invalid XML name, or an element moved into itself
             return data
         return bytes(etree.tostring(root))
 
@@ -267,7 +267,7 @@ def _edit_element(node: Any, other: Any, words: Sequence[str], rng: random.Rando
 
 
 def _clone_element(node: Any) -> Any:
-    """A copy of an element, without the text behind it."""
+    """Return a copy of an element, without the text after it."""
     made = copy.deepcopy(node)
     made.tail = None
     return made

@@ -1,8 +1,8 @@
-"""An input of the fuzzer: one to four byte strings, so that one file holds a whole question to a format.
+"""An input of the fuzzer: one to four byte strings, so that one file holds all inputs of a check.
 
-document    the schema that is parsed, printed, listed and asked for a codec
-other       a second schema; both directions are checked by every ruleset
-reference   a third one, which the other two may import
+document    the schema that is parsed, printed, listed and used for a codec
+other       a second schema; every ruleset checks both directions
+reference   a third schema, which the other two may import
 data        bytes to decode with the document's codec
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 SEPARATOR: Final = b"\n\x00\xfe\x00\n"
-"""Stands between the parts; no text of any schema language has a NUL."""
+"""Separates the parts. No text of a schema language has a NUL."""
 
 
 class Parts(NamedTuple):
@@ -23,7 +23,7 @@ class Parts(NamedTuple):
     data: bytes = b""
 
     def join(self) -> bytes:
-        """The input as one byte string, without the empty parts at its end."""
+        """Return the input as one byte string, without empty parts at its end."""
         kept = list(self)
         while len(kept) > 1 and not kept[-1]:
             kept.pop()
@@ -31,5 +31,5 @@ class Parts(NamedTuple):
 
 
 def split_parts(data: bytes) -> Parts:
-    """The parts of an input; whatever follows a fourth separator belongs to the data."""
+    """Return the parts of an input. Everything after the third separator belongs to the data."""
     return Parts(*data.split(SEPARATOR, len(Parts._fields) - 1))

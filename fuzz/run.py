@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-if __name__ == "__main__":  # run as a script: the folder above is where the package `fuzz` is found
+if __name__ == "__main__":  # run as a script: the package `fuzz` is in the parent folder
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from fuzz.engines import available_engines
@@ -24,7 +24,7 @@ from fuzz.targets import TARGETS, get_target
 from fuzz.worker import CURRENT, HEADER, STATS, Worker
 
 STUCK: Final = 60.0
-"""Seconds after which the process working on one input is ended and the input kept."""
+"""Seconds after which a process that works on one input is killed and the input is kept."""
 GROWTH: Final = 128 << 20
 """Bytes a run may grow by between a quarter of its time and its end; the caches of Stele are bounded by less."""
 
@@ -32,7 +32,7 @@ _GRACE: Final = 20.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when nothing was found, 1 when something was."""
+    """Run the command line. Returns 0 if no failure was found, otherwise 1."""
     asked = _parse_arguments(arguments)
     if asked.reproduce:
         return reproduce_failure(asked.target, Path(asked.reproduce), quiet=asked.quiet)
@@ -67,9 +67,9 @@ def _select_names(asked: argparse.Namespace) -> tuple[str, ...]:
 
 
 def reproduce_failure(name: str, path: Path, *, quiet: bool) -> int:
-    """Run one input twice, the second time with everything loaded; 1 when it fails or a run takes more than `HANG`."""
+    """Run one input, after a seed that loads all modules. Returns 1 if it fails or takes more than `HANG`."""
     chosen, data = get_target(name), path.read_bytes()
-    run_input(chosen, chosen.seeds[0])  # loads what loads on use
+    run_input(chosen, chosen.seeds[0])  # loads modules that are imported on first use
     before = processor_seconds()
     steps, failure = run_input(chosen, data)
     spent = processor_seconds() - before
@@ -84,7 +84,7 @@ def reproduce_failure(name: str, path: Path, *, quiet: bool) -> int:
 
 
 def supervise_target(name: str, engine: str, seconds: float, seed: int) -> dict[str, Any]:
-    """Fuzz one target in processes that may die, and print one line of figures as JSON."""
+    """Fuzz one target in processes that may crash, and print the figures as one line of JSON."""
     end = time.monotonic() + seconds
     total: dict[str, Any] = {"target": name, "engine": engine, "seed": seed}
     total |= {"seconds": 0.0, "executions": 0, "accepted": 0, "slowest": [0.0, ""], "failures": {}, "memory_growth": 0}
@@ -98,7 +98,7 @@ def supervise_target(name: str, engine: str, seconds: float, seed: int) -> dict[
                 total["failures"][death] = total["failures"].get(death, 0) + 1
         turn += 1
         if death and not total["executions"]:
-            break  # it cannot even start
+            break  # the worker cannot start
     if total["memory_growth"] > GROWTH:
         total["failures"]["memory growth"] = 1
     sys.stdout.write(json.dumps(total) + "\n")
@@ -107,7 +107,7 @@ def supervise_target(name: str, engine: str, seconds: float, seed: int) -> dict[
 
 
 def _one_process(name: str, engine: str, seconds: float, seed: int, folder: Path) -> str:
-    """Run a worker to its end; '' or how it died, its last input kept."""
+    """Run a worker to its end. Returns '' or how it died, and keeps its last input."""
     script = [sys.executable, str(Path(__file__).resolve()), "--target", name, "--engine", engine]
     process = subprocess.Popen(
         [*script, "--seconds", str(seconds), "--seed", str(seed), "--worker", str(folder)],
@@ -140,7 +140,7 @@ def _end_when_stuck(process: subprocess.Popen[bytes], path: Path, ended: threadi
 
 
 def _end_worker(process: subprocess.Popen[bytes]) -> None:
-    """End the worker and what it started: its session is its own."""
+    """Kill the worker and its children, which share its session."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

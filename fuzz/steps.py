@@ -1,4 +1,4 @@
-"""The steps of one run: how long each took, and what came of it."""
+"""Duration and outcome of the steps of one run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Broken(AssertionError):
 
 
 class Steps:
-    """Collects what happens to one input.
+    """Collects durations and outcomes of one input.
 
-    longest     (seconds, step) of the step that took longest; wall clock, so an upper bound of its processor time
-    accepted    how many documents were accepted
-    notes       short texts that are equal for inputs that were treated alike
-    current     the step under way
+    longest     (seconds, step) of the longest step; wall clock, so an upper bound of its processor time
+    accepted    number of documents that were accepted
+    notes       outcomes; equal for inputs that took the same way
+    current     the running step
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Steps:
         self.current = ""
 
     def run_step(self, name: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do and time one step."""
+        """Run and time one step."""
         self.current = name
         start = time.perf_counter()
         try:
@@ -39,5 +39,5 @@ class Steps:
             self.longest = max(self.longest, (time.perf_counter() - start, name))
 
     def record_outcome(self, *words: str) -> None:
-        """Remember what came of a step."""
+        """Add the outcome of a step to the notes."""
         self.notes.add(" ".join(words))

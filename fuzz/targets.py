@@ -1,4 +1,4 @@
-"""What can be fuzzed."""
+"""Targets of fuzzing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fuzz.steps import Steps
 
 
 class Target(NamedTuple):
-    """One thing to fuzz.
+    """A target of fuzzing.
 
-    run      does everything with an input, step by step; what it notes in the steps tells inputs apart
-    edit     one change to a part of an input
-    seeds    the inputs to begin with
+    run      runs all steps with an input; the notes that it adds to the steps distinguish inputs
+    edit     makes one change to a part of an input
+    seeds    inputs to start from
     """
 
     run: Callable[[Parts, Steps], None]
@@ -43,7 +43,7 @@ TARGETS: Final = (*_LANGUAGES, *_OTHERS)
 
 
 def get_target(name: str) -> Target:
-    """A target by name. Raises KeyError."""
+    """Return a target by name. Raises KeyError."""
     if name in _OTHERS:
         return _OTHERS[name]
     format_name, edit = _LANGUAGES[name]

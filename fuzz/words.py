@@ -1,4 +1,4 @@
-"""What mutations insert: the vocabulary of each language, and values that break readers."""
+"""Texts that mutations insert: the vocabulary of each language, and values that are often handled wrongly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that runs inputs: its parent sees what it is busy with, and ends it when that takes too long."""
+"""The process that runs inputs. Its parent can see the present input, and kills the process if that takes too long."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fuzz.judge import Judge
 from fuzz.memory import resident_bytes
 
 CURRENT: Final = "current"
-"""File with the input under way: serial number, time it began, its length, itself."""
+"""File with the present input: serial number, start time, length, content."""
 STATS: Final = "stats.json"
 """File with the figures so far."""
 HEADER: Final = struct.Struct("<QdI")
 """Serial number of the input (0 between two), seconds since 1970, length."""
 WARM_UP: Final = 0.25
-"""The part of a run after which memory is measured: caches are full by then."""
+"""Fraction of a run after which memory is measured, because caches are full by then."""
 
 _EVERY: Final = 2.0
 
@@ -44,7 +44,10 @@ class Worker:
         self.judge = Judge(name, instrumented_target(name, engine), self._is_really_slow)
 
     def run(self) -> None:
-        """Ends the process by itself: libFuzzer would do it otherwise, with words of its own."""
+        """Run the engine until the time is over.
+
+        With atheris, the process exits in `_report`, because libFuzzer would report the exception.
+        """
         fuzz = run_atheris if self.engine == "atheris" else run_own_engine
         with contextlib.suppress(OutOfTime):
             fuzz(self.judge.target, self._execute, self.seed)
@@ -57,18 +60,18 @@ class Worker:
         HEADER.pack_into(self.current, 0, self.judge.executions + 1, time.time(), len(kept))
         self.current[HEADER.size : HEADER.size + len(kept)] = kept
         notes = self.judge(data)
-        HEADER.pack_into(self.current, 0, 0, time.time(), 0)  # what is done between two inputs is the engine's own
+        HEADER.pack_into(self.current, 0, 0, time.time(), 0)  # time between two inputs belongs to the engine
         return notes
 
     def _report(self, now: float) -> None:
-        """Write the figures; at the end of the time, end."""
+        """Write the figures. If the time is over, end the run."""
         self.next_look = now + _EVERY
         self.memory.append((now, resident_bytes()))
         over = now > self.seconds
         (self.folder / STATS).write_text(json.dumps(self._figures(now)))
         if over and self.engine == "atheris":
             sys.stderr.flush()
-            os._exit(0)  # libFuzzer catches exceptions, and would report this one
+            os._exit(0)  # libFuzzer would catch and report an exception
         if over:
             raise OutOfTime
 
@@ -86,7 +89,7 @@ class Worker:
         }
 
     def _is_really_slow(self, data: bytes) -> bool:
-        """Ask a process of its own, which nothing instruments and whose processor time is known."""
+        """Return whether an input is slow in processor time, by running it in a process without instrumentation."""
         path = self.folder / "suspect"
         path.write_bytes(data)
         script = str(Path(__file__).parent / "run.py")

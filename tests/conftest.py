@@ -1,4 +1,4 @@
-"""Loads the profile of generated examples, saves time, runs long files first, names tests, ends what hangs."""
+"""Hooks for all tests: example profile, faster runs, order of files, names of tests, end of hanging processes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from xdist.scheduler import LoadFileScheduling
 
 load_profile()
 start_machines_fast()
-# The default colors the source of a traceback, for a second of processor time.
+# The default formatter colours the source in a traceback, which takes a second of processor time.
 structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
-gc.set_threshold(20_000, 20, 100)  # with Python's own, tests spend a tenth of their time on looking for garbage
+gc.set_threshold(20_000, 20, 100)  # with the defaults, garbage collection takes a tenth of the time of tests
 
 
 @pytest.fixture(scope="module", autouse=True)
 def default_logging() -> Iterator[None]:
-    """Undo what the tests of a file do to the logging of their process, which files after it share."""
+    """Restore the default logging after each file, because later files run in the same process."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
 def java_machine() -> Iterator[JavaMachine]:
-    """A Java machine for Spark programs that a test starts one after the other."""
+    """Return a Java machine for the Spark programs that tests start one after the other."""
     machine = JavaMachine()
     yield machine
     machine.close()
@@ -40,7 +40,7 @@ def java_machine() -> Iterator[JavaMachine]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Iterator[None]:
-    """Let Python look for no garbage while it collects tests: all that it makes then stays to the end."""
+    """Disable garbage collection while tests are collected, because all objects made then live to the end."""
     gc.disable()
     try:
         return (yield)
@@ -63,7 +63,7 @@ LONGEST_FIRST: Final = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take longest in front: workers take files in this order, and so end together."""
+    """Sort the files by `LONGEST_FIRST`. Workers take files in this order, and so end at about the same time."""
     here = Path(__file__).parent
     ranks: dict[Path, int] = {}
     for path in {item.path for item in items}:
@@ -84,9 +84,10 @@ SHARED_JAVA: Final = {
     ),
     "columns and pipelines": ("spark/test_",),
 }
-"""Files whose tests share a Java machine, by the beginnings of their names; the first group that fits holds.
+"""Groups of files whose tests share a Java machine, as prefixes of file names. The first matching group applies.
 
-A machine is warm after 15 seconds of processor time, so a group stays with one process. Groups take about equally long.
+A Java machine is warm after 15 seconds of processor time, so one process runs the whole group. The groups take about
+equally long.
 """
 
 
@@ -100,20 +101,20 @@ class SharedJavaScheduling(LoadFileScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedJavaScheduling | None:
-    """Have `--dist loadfile` keep together what shares a Java machine."""
+    """Return the scheduler for `--dist loadfile` that keeps groups of `SHARED_JAVA` together."""
     return SharedJavaScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name a test of binary data after its argument.
+    """Return the name of the argument as the id of a test with binary data.
 
-    Workers must find tests of the same names, and what a library packed may hold the second in which it was packed.
+    All workers must find the same test names, and compressed data may hold the second in which they were compressed.
     """
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 END_SECONDS: Final = 300.0
-"""How long a process may take to stop servers and sessions and to shut down, from its last test on."""
+"""Longest time in which a process stops servers and sessions and exits after its last test, in seconds."""
 _standard_error = pytest.StashKey[int]()
 
 
@@ -124,13 +125,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Have a process that does not end after its last test print where its threads stand, and exit with an error."""
+    """Make a process that hangs after its last test print the stacks of its threads and exit with an error."""
     if nextitem is None:
         faulthandler.dump_traceback_later(END_SECONDS, exit=True, file=item.config.stash[_standard_error])
     return (yield)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Let a process that runs tests beside others wait for them: who started it ends it."""
+    """Cancel the timer in a worker process: it waits for other workers, and its parent process ends it."""
     if hasattr(config, "workerinput"):
         faulthandler.cancel_dump_traceback_later()

@@ -1,4 +1,4 @@
-"""The layers of the architecture, walked through the syntax tree of every module: nobody has to remember them."""
+"""Checks the layers of the architecture in the syntax tree of every module."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DATA = {"errors", "core"}
 MAY_IMPORT = {
     "errors": {"core"},  # for annotations only: see test_errors_import_nothing_at_run_time
     "core": {"errors"},
-    "worker_process": set(),  # a process that can be killed, whatever it runs
-    "worker_limits": set(),  # what such a process sets on itself, before it knows where anything else is
-    "tls_verification": set(),  # the same rules for whoever opens encrypted connections
-    "templates": set(),  # renders pages for whoever has templates, and knows nothing of Stele
-    "pictures": _DATA | {"protocol", "templates"},  # pure: answers in, drawings out
+    "worker_process": set(),  # worker processes that can be killed
+    "worker_limits": set(),  # limits that a worker process sets on itself before other imports
+    "tls_verification": set(),  # the same rules for all TLS connections
+    "templates": set(),  # renders templates of any package
+    "pictures": _DATA | {"protocol", "templates"},  # pure functions from answers to drawings
     "formats": _DATA | {"worker_process", "worker_limits"},
     "wire": _DATA,
     "expressions": {"errors", "worker_process"},
@@ -61,13 +61,13 @@ EXCUSE = "# Long because"
 
 
 def part_of(path: Path) -> str:
-    """The top-level part a module belongs to."""
+    """Return the top-level part that a module belongs to."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 @cache
 def imports(path: Path) -> list[tuple[int, str]]:
-    """(line, dotted name) of everything a module imports, inside functions too."""
+    """Return (line, dotted name) of every import of a module, inside functions too."""
     imported_names: list[tuple[int, str]] = []
     for node in list_nodes(path):
         if isinstance(node, ast.Import):
@@ -95,7 +95,7 @@ def test_imports_go_downwards() -> None:
 
 
 def test_errors_import_nothing_at_run_time() -> None:
-    """The error tree stands at the bottom: what it imports of Stele, it imports for type checkers alone."""
+    """The error module is at the bottom of the layers: it imports from Stele only for type checkers."""
     tree = parse_source(SOURCE / "errors.py")
     outside = [
         node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stele")
@@ -104,7 +104,7 @@ def test_errors_import_nothing_at_run_time() -> None:
 
 
 def test_testing_is_imported_by_nobody() -> None:
-    """Test helpers shipped to users stay out of the product."""
+    """No module of the product imports the test helpers that are shipped to users."""
     users = [
         path.name for path in MODULES if part_of(path) != "testing" for _, n in imports(path) if "stele.testing" in n
     ]
@@ -112,7 +112,7 @@ def test_testing_is_imported_by_nobody() -> None:
 
 
 def test_dialects_do_not_import_each_other() -> None:
-    """A dialect knows the core, the service and the shared `http`, no other dialect; `http` knows none."""
+    """A dialect imports the core, the service and the shared `http`, no other dialect; `http` imports no dialect."""
     for path in (SOURCE / "apis").rglob("*.py"):
         parts = path.relative_to(SOURCE / "apis").parts
         for line, name in imports(path):
@@ -122,7 +122,7 @@ def test_dialects_do_not_import_each_other() -> None:
 
 
 def test_pages_know_no_dialect() -> None:
-    """Pages share with dialects how requests are answered, and with the native one how errors are; nothing else."""
+    """The pages import from the dialects only the shared `http` and the errors of the native API."""
     for path in (SOURCE / "ui").rglob("*.py"):
         for line, name in imports(path):
             if name.startswith("stele.apis."):
@@ -170,11 +170,11 @@ DIALECT_EXTRAS = {
         "validation": "checks of versions: rules about them, and what needs a schema language",
     },
 }
-"""Modules only one dialect has, each with what it holds."""
+"""Modules that only one dialect has, each with its contents."""
 
 
 def test_dialects_have_one_shape() -> None:
-    """Whoever knows one dialect finds the file in every other."""
+    """Every dialect has the same files, so that a developer who knows one dialect finds them in the others."""
     folders = [path for path in (SOURCE / "apis").iterdir() if (path / "__init__.py").exists() and path.name != "http"]
     assert {folder.name for folder in folders} == set(DIALECT_EXTRAS)
     for folder in folders:
@@ -203,7 +203,7 @@ def test_endpoints_begin_with_their_route() -> None:
 
 
 def test_core_has_no_dialect_words() -> None:
-    """The names of the systems whose dialects are spoken are no identifiers and no values in the core."""
+    """Identifiers and values of the core do not name the systems whose dialects Stele speaks."""
     dialects = (
         "confluent",
         "redpanda",
@@ -218,7 +218,7 @@ def test_core_has_no_dialect_words() -> None:
     )
     for path in (SOURCE / "core").rglob("*.py"):
         nodes = list_nodes(path)
-        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # may name the source of an idea
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings may name a system
         for node in nodes:
             if id(node) in docstrings:
                 continue
@@ -228,7 +228,7 @@ def test_core_has_no_dialect_words() -> None:
 
 
 def test_core_is_pure() -> None:
-    """The core has no clock, input, output, chance or threads."""
+    """The core uses no clock, input or output, randomness or threads."""
     banned = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "socket", "threading", "time", "uuid"}
     for path in (SOURCE / "core").rglob("*.py"):
         used = {name.split(".")[0] for _, name in imports(path)}
@@ -236,7 +236,7 @@ def test_core_is_pure() -> None:
 
 
 def test_files_and_functions_stay_small() -> None:
-    """A file holds one idea and a function fits a screen, or a comment says why not."""
+    """No file and no function is longer than the limits, unless a comment gives the reason."""
     long = []
     for path in MODULES:
         text = path.read_text(encoding="utf-8")
@@ -253,8 +253,8 @@ def test_files_and_functions_stay_small() -> None:
 
 
 def test_broad_catches_say_why() -> None:
-    """`except Exception` stands only where a process must outlive a defect, or where the error goes on."""
-    # Each of these hands the error on.
+    """`except Exception` occurs only where a process must survive a defect, or where the error is passed on."""
+    # Each of these passes the error on.
     handing_on = {
         "server/app.py",
         "storage/job_thread.py",
@@ -275,7 +275,7 @@ def test_broad_catches_say_why() -> None:
 
 
 def test_no_import_circles() -> None:
-    """No modules import each other in a circle, inside functions and for type checkers neither."""
+    """No modules import each other in a circle, not even inside functions or for type checkers."""
     circles = [sorted(circle) for circle in find_import_circles(SOURCE)]
     assert not circles, f"cut these circles (python -m tools.import_circles prints them): {circles}"
 
@@ -378,7 +378,7 @@ LANGUAGE_VIEWS = {
     "declarations": "compat",
     "findings": "compat",
 }
-"""What is made of a parsed schema: the view that each file or folder inside a language belongs to."""
+"""The view of a parsed schema that each file or folder of a schema language belongs to."""
 
 LANGUAGE_RANKS = (
     ("parts", "Types, names and readers of one language come first: parsing and all views stand on them."),
@@ -386,7 +386,7 @@ LANGUAGE_RANKS = (
     ("views", "A view can be understood, and replaced, without the other views."),
     ("door", "The package itself puts a format together, and nobody inside it imports the package."),
 )
-"""The order inside the folder of a language, lowest first; `parts` are all modules that the other ranks do not name."""
+"""Import order inside the folder of a language, lowest first. `parts` are the modules that no other rank names."""
 
 VIEWS_IN_VIEWS = {
     "avro.from_model": (
@@ -452,7 +452,7 @@ def test_ranks_inside_formats() -> None:
 
 
 def test_ranks_inside_languages() -> None:
-    """Inside a language parsing imports no view, and a view no other view but for a reason."""
+    """Inside a language, parsing imports no view, and a view imports no other view except those in `VIEWS_IN_VIEWS`."""
     languages = FORMATS_RANKS[-1][0]
     used = set()
     for module, target in _imports_in_formats():

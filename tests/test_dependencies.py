@@ -1,6 +1,6 @@
-"""Locks and the list of ignored advisories hold what they promise, as far as that shows without a network.
+"""The lock files and the list of ignored advisories are complete, as far as a test without a network can check it.
 
-`make audit` asks a database of advisories, which needs a network and is a step of its own.
+`make audit` queries a database of advisories. It needs a network and is a separate step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
 def find_wrong_lines(text: str, today: dt.date) -> list[str]:
-    """Lines of a list of ignored advisories without id, reason or date, and those whose date is over or far away."""
+    """Return the lines without id, reason or date, and those whose date is past or too far in the future."""
     wrong = []
     for line in text.splitlines():
         if not line or line.startswith("#"):
@@ -35,7 +35,7 @@ def find_wrong_lines(text: str, today: dt.date) -> list[str]:
 
 
 def test_the_supported_pythons_are_said_alike() -> None:
-    """Classifiers, the bound of the package, the tools, the locks and the pages name the same releases of Python."""
+    """Classifiers, `requires-python`, tools, locks and pages name the same Python releases."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     prefix = "Programming Language :: Python :: 3."
     pythons = [f"3.{name.removeprefix(prefix)}" for name in project["project"]["classifiers"] if prefix in name]
@@ -52,7 +52,7 @@ def test_the_supported_pythons_are_said_alike() -> None:
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_every_pin_has_hashes(lock: Path) -> None:
-    """Each package of a lock has one version and SHA-256 sums, so an exchanged file is not installed."""
+    """Each package in a lock has one version and SHA-256 hashes, so that a replaced file is not installed."""
     text = lock.read_text(encoding="utf-8").replace("\\\n", " ")
     rows = [line.partition("#")[0].strip() for line in text.splitlines() if line.strip() and line[0] not in " #"]
     assert rows
@@ -64,7 +64,7 @@ def test_every_pin_has_hashes(lock: Path) -> None:
 
 
 def test_every_lock_is_audited() -> None:
-    """`make audit` asks about all locks, also one that comes new."""
+    """`make audit` checks all locks, including new ones."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     match = re.search(r"^AUDITED = .*addsuffix \.lock,([\w ]+)\)", makefile, re.MULTILINE)
     assert match is not None
@@ -72,7 +72,7 @@ def test_every_lock_is_audited() -> None:
 
 
 def test_ignored_advisories_have_a_reason_and_an_end() -> None:
-    """An advisory is left out for a reason and for a year at most; when its time is over, somebody looks again."""
+    """An ignored advisory has a reason and a date at most a year ahead, after which it must be reviewed again."""
     text = (ROOT / "requirements" / "audit-ignored.txt").read_text(encoding="utf-8")
     assert find_wrong_lines(text, dt.datetime.now(tz=dt.UTC).date()) == []
 
@@ -90,5 +90,5 @@ def test_ignored_advisories_have_a_reason_and_an_end() -> None:
     ],
 )
 def test_which_lines_are_right(line: str, is_right: bool) -> None:
-    """Without an id, a reason or a date within a year, a line is wrong."""
+    """A line without an id, a reason or a date within a year is wrong."""
     assert (find_wrong_lines(line, dt.date(2026, 11, 24)) == []) is is_right

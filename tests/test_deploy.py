@@ -56,7 +56,7 @@ def test_every_setting_is_real(path: Path) -> None:
 
 
 def test_settings_load() -> None:
-    """The variables of image, compose file, manifests and unit are values that the server takes."""
+    """The server accepts the environment variables of the image, the compose file, the manifests and the unit."""
     compose = yaml.safe_load(_read("compose", "compose.yaml"))
     literals = yaml.safe_load(_read("kubernetes", "kustomization.yaml"))["configMapGenerator"][0]["literals"]
     unit = re.findall(r"^Environment=(STELE_\w+)=(.*)$", _read("systemd", "stele.service"), re.MULTILINE)
@@ -68,7 +68,7 @@ def test_settings_load() -> None:
 
 
 def test_image_runs_without_root_and_says_whether_it_is_ready() -> None:
-    """The image names a user by number, asks for readiness on its port, and has only what was put into it."""
+    """The image sets its user by number, checks readiness on its port, and has only the files copied into it."""
     lines = _read("container", "Containerfile").replace("\\\n", " ").splitlines()
     instructions = [tuple(line.split(None, 1)) for line in lines if line and not line.startswith("#")]
     final = instructions[max(index for index, (name, _) in enumerate(instructions) if name == "FROM") :]
@@ -83,14 +83,14 @@ def test_image_runs_without_root_and_says_whether_it_is_ready() -> None:
 
 
 def test_image_has_the_versions_that_are_tested() -> None:
-    """Every package of the image is the one of the tests; Spark is not among them."""
+    """Every package of the image has the version that the tests use. Spark is not in the image."""
     image, tested = _load_lock("container.lock"), _load_lock("dev.lock")
     assert image.items() <= tested.items()
     assert not {"pyspark", "pyarrow", "pandas", "numba"} & set(image)
 
 
 def test_build_context_has_what_is_copied() -> None:
-    """What the container file copies is not ignored."""
+    """The files that the Containerfile copies are not excluded from the build context."""
     included_paths = re.findall(r"^!(\S+)$", (_ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
     copied = {
         source
@@ -102,7 +102,7 @@ def test_build_context_has_what_is_copied() -> None:
 
 
 def test_proxy_knows_every_node() -> None:
-    """The proxy names the nodes of the compose file, takes what a node takes, and waits longer than a node works."""
+    """The proxy lists the nodes of the compose file, accepts bodies as large as nodes do, and has a longer timeout."""
     services = yaml.safe_load(_read("compose", "compose.yaml"))["services"]
     nginx = _read("compose", "nginx.conf")
     nodes = {name for name in services if name.startswith("node-")}
@@ -131,13 +131,13 @@ def test_pods_are_those_of_the_image() -> None:
 
 
 def test_pods_get_no_variables_of_services() -> None:
-    """A service with the name `stele` would set STELE_PORT to an address, which is no port."""
+    """Service links are disabled: a service named `stele` would set STELE_PORT to an address in place of a port."""
     assert yaml.safe_load(_read("kubernetes", "service.yaml"))["metadata"]["name"] == "stele"
     assert _load_deployment()["enableServiceLinks"] is False
 
 
 def test_manifests_are_all_in_the_kustomization() -> None:
-    """Each file of the folder is a resource of it."""
+    """The kustomization lists each file of the folder as a resource."""
     resources = yaml.safe_load(_read("kubernetes", "kustomization.yaml"))["resources"]
     files = {path.name for path in (_DEPLOY / "kubernetes").iterdir()} - {"kustomization.yaml"}
     assert set(resources) == files
@@ -146,7 +146,7 @@ def test_manifests_are_all_in_the_kustomization() -> None:
 
 
 def test_unit_has_a_socket_on_the_usual_port_and_time_to_stop() -> None:
-    """The unit starts the command, hears of its readiness, and lets it finish."""
+    """The unit starts the command, is notified of its readiness, and gives it time to finish requests."""
     service = _load_unit("stele.service")["Service"]
     listens = _load_unit("stele.socket")["Socket"]["ListenStream"]
     assert listens == f"{_DEFAULTS.host}:{_DEFAULTS.port}"

@@ -36,14 +36,14 @@ EXECUTED = [page for page in PAGES if any(list_steps(page.read_text(encoding="ut
 EXECUTED_WITHOUT_BROKER = [
     page for page in EXECUTED if not any(step.needs_broker for step in list_steps(page.read_text(encoding="utf-8")))
 ]
-"""The other pages are run by tests/interop/test_pages_with_a_broker.py, whole."""
+"""Pages whose blocks need no broker. tests/interop/test_pages_with_a_broker.py runs the other pages."""
 SUBJECT = re.compile(r"\b[a-z][\w-]*-(?:value|key)\b")
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", EXECUTED_WITHOUT_BROKER, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page: Path, tmp_path: Path, java_machine: JavaMachine) -> None:
-    """A page works in an empty folder with a fresh server: every block, in order, and what the page shows."""
+    """Every block of a page runs in order, in an empty folder with a fresh server, and prints what the page shows."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         run_page(page, tmp_path, server.url, java_machine=java_machine)
 
@@ -51,9 +51,9 @@ def test_snippets_run(page: Path, tmp_path: Path, java_machine: JavaMachine) -> 
 @pytest.mark.skipif(os.environ.get("HYPOTHESIS_PROFILE") != "long", reason="takes minutes: `make test-long` runs it")
 @pytest.mark.timeout(1800)
 def test_pages_run_in_sequence(tmp_path: Path) -> None:
-    """A reader may follow one page after the other against one registry, each in a folder of its own.
+    """All pages run one after the other against one registry, each in a folder of its own.
 
-    The tutorial comes first: it begins with the words that start a registry, and shows the first ids.
+    The tutorial comes first: it begins with the command that starts a registry, and shows the first ids.
     """
     pages = sorted(EXECUTED, key=lambda page: page.parent.name != "tutorial")
     with serving("--store", "memory:", folder=tmp_path) as server:
@@ -64,7 +64,7 @@ def test_pages_run_in_sequence(tmp_path: Path) -> None:
 
 
 def test_pages_have_subjects_of_their_own() -> None:
-    """No two pages name the same subject in what they run, so one does not meet what another registered."""
+    """No two pages use the same subject in their code, so that no page finds schemas of another one."""
     owners: dict[str, set[str]] = {}
     for page in EXECUTED:
         for step in list_steps(page.read_text(encoding="utf-8")):
@@ -74,7 +74,7 @@ def test_pages_have_subjects_of_their_own() -> None:
 
 
 def heading_anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, made as GitHub makes them: lower case, no punctuation, hyphens for spaces."""
+    """Return the anchors of a page's headings, made as GitHub does: lower case, no punctuation, hyphens for spaces."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     anchors: set[str] = set()
     for title in HEADING.findall(text):
@@ -88,7 +88,7 @@ def heading_anchors(page: Path) -> set[str]:
 
 
 def find_broken_link(base: Path, target: str) -> str | None:
-    """What is wrong with a relative link that stands in the folder `base`, or None."""
+    """Return the defect of a relative link in a page of the folder `base`, or None."""
     path, _, anchor = target.partition("#")
     page = (base / path).resolve()
     if not page.exists():
@@ -110,7 +110,7 @@ def test_relative_links_resolve(page: Path) -> None:
 
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_have_no_marks_of_a_merge(page: Path) -> None:
-    """No page was committed in the middle of a merge."""
+    """No page has conflict markers of a merge."""
     assert not re.search(r"^(<{7}|>{7}) ", page.read_text(encoding="utf-8"), re.MULTILINE), page.name
 
 
@@ -141,7 +141,7 @@ def test_imported_names_exist(page: Path) -> None:
         imported_module = importlib.import_module(module)
         for name in re.findall(r"(\w+)(?: as \w+)?", names):
             if not hasattr(imported_module, name):
-                importlib.import_module(f"{module}.{name}")  # a module of the package, or an error that names it
+                importlib.import_module(f"{module}.{name}")  # a submodule, or an ImportError that names it
 
 
 PATH_IN_PROSE = re.compile(r"`((?:[a-z_]+/)+[\w.-]*)`")
@@ -149,7 +149,7 @@ PATH_IN_PROSE = re.compile(r"`((?:[a-z_]+/)+[\w.-]*)`")
 
 @pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
 def test_paths_in_prose_exist(name: str) -> None:
-    """A path in backquotes is a file or folder of the repository or of the package, or of a checkout."""
+    """A path in backquotes exists in the repository or in the package."""
     paths = PATH_IN_PROSE.findall((ROOT / name).read_text(encoding="utf-8"))
     missing = [path for path in paths if not any((base / path).exists() for base in (ROOT, ROOT / "src" / "stele"))]
     assert missing == []
@@ -162,7 +162,7 @@ CROSS_REFERENCE = re.compile(
 
 @functools.cache
 def find_defined_names(path: Path) -> frozenset[str]:
-    """Every name that a source defines or imports, and every part of a dotted one."""
+    """Return every name that a source file uses, defines or imports, and every part of a dotted one."""
     names: set[str] = set()
     for node in list_nodes(path):
         if isinstance(node, ast.Name):
@@ -180,7 +180,7 @@ def find_defined_names(path: Path) -> frozenset[str]:
 
 @functools.cache
 def list_documented_texts(path: Path) -> Sequence[str]:
-    """The docstrings of a module, its classes, functions and values, cleaned of indentation."""
+    """Return the docstrings of a module, its classes, functions and values, without indentation."""
     return [
         inspect.cleandoc(node.value.value)
         for node in list_nodes(path)
@@ -193,7 +193,7 @@ BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
 
 
 def test_names_in_docstrings_exist() -> None:
-    """What a docstring refers to with See, as in, Raises or Inverse of is a name of the source."""
+    """The name after "See", "as in", "Raises" or "Inverse of" in a docstring exists in the source."""
     known = BUILTINS.union(*map(find_defined_names, SOURCES)) | {path.stem for path in (ROOT / "src").rglob("*.*")}
     known |= {path.parent.name for path in SOURCES} | {"toml", "py", "java"}
     wrong = [
@@ -208,12 +208,12 @@ def test_names_in_docstrings_exist() -> None:
 
 
 FORMER_NAMES = {"src/stele/core/commands.py: Lane"}
-"""Names that a docstring still uses after their end: only fewer may be here."""
+"""Removed names that docstrings still use. This set must only shrink."""
 NAME_IN_MODULE = re.compile(r"`((?:\w+\.)*(\w+)\.([A-Z]\w*))`")
 
 
 def test_names_of_modules_in_docstrings_are_defined_there() -> None:
-    """Where a docstring names a class or a constant behind its module, that module has it."""
+    """If a docstring names a class or a constant as `module.Name`, that module has it."""
     names: dict[str, set[str]] = {}
     for path in SOURCES:
         for stem in (path.parent.name if path.stem == "__init__" else path.stem, path.parent.name):
@@ -264,12 +264,12 @@ def test_every_protocol_page_is_listed_and_used() -> None:
 
 
 def test_reference_pages_agree_with_the_code(capsys: pytest.CaptureFixture[str]) -> None:
-    """The generated pages are what the generator writes today."""
+    """The generated pages are equal to the current output of the generator."""
     assert reference.main(check=True) == 0, capsys.readouterr().err
 
 
 def test_readme_names_the_two_commands_first() -> None:
-    """The README's commands are the Makefile's, and the help lists every target."""
+    """The `make` commands of the README are documented targets, and its parts come in the right order."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^make ([a-z-]+)", readme, re.MULTILINE):
@@ -289,7 +289,7 @@ def test_every_page_is_in_the_index() -> None:
 
 
 def test_troubleshooting_names_codes_that_exist() -> None:
-    """The codes of the page on messages are those of the reference pages."""
+    """The error codes on the troubleshooting page occur in the reference pages."""
     page = (ROOT / "docs" / "how-to" / "troubleshoot.md").read_text(encoding="utf-8")
     errors = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     records = (ROOT / "docs" / "reference" / "record-errors.md").read_text(encoding="utf-8")
@@ -306,13 +306,13 @@ INSTALLED = re.compile(r"`pip install '?([^`']+)'?`")
 
 @functools.cache
 def list_modules() -> Mapping[str, list[str]]:
-    """The distributions that bring each module that is installed."""
+    """Return the distributions that provide each installed module."""
     return importlib.metadata.packages_distributions()
 
 
 @functools.cache
 def list_requirements(name: str) -> Sequence[Requirement]:
-    """What a distribution needs, with and without its extras; nothing if it is for another platform or Python."""
+    """Return the requirements of a distribution, extras included; empty if it is not installed."""
     try:
         return [Requirement(text) for text in importlib.metadata.requires(name) or ()]
     except importlib.metadata.PackageNotFoundError:
@@ -320,7 +320,7 @@ def list_requirements(name: str) -> Sequence[Requirement]:
 
 
 def find_importable(requirements: list[str]) -> set[str]:
-    """The modules that come with these requirements and all that they need."""
+    """Return the modules that are installed with these requirements and their dependencies."""
     waiting, seen = [Requirement(text) for text in requirements], set()
     while waiting:
         wanted = waiting.pop()
@@ -344,7 +344,7 @@ def find_importable(requirements: list[str]) -> set[str]:
     "page", [page for page in EXECUTED if page.parent.name in {"how-to", "tutorial"}], ids=lambda page: page.name
 )
 def test_pages_name_the_packages_that_they_import(page: Path) -> None:
-    """A how-to page says first what it needs; what its Python imports is the standard library or comes with that."""
+    """A how-to page begins with the packages that it needs; its Python imports only those and the standard library."""
     text = page.read_text(encoding="utf-8")
     needed = NEEDED.search(text)
     assert needed, "the page begins with a paragraph **You need**"

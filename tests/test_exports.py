@@ -1,4 +1,4 @@
-"""What packages export: existing, documented."""
+"""Names that packages export exist and are documented."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MODULES = sorted(
 
 
 def test_there_are_modules() -> None:
-    """The modules are found at all, so that the tests below look at them."""
+    """The search finds modules, so that the tests below are not empty."""
     assert len(MODULES) > 700
 
 
 def test_every_module_imports_and_is_documented() -> None:
-    """A module imports by itself and says in its docstring what it is for."""
+    """Every module can be imported by itself and has a docstring."""
     wrong = []
     for name in MODULES:
         try:
@@ -48,7 +48,7 @@ def test_exported_names_exist() -> None:
 
 
 def test_public_names_have_docstrings() -> None:
-    """Every public class and function defined in a module explains itself."""
+    """Every public class and function of a module has a docstring."""
     silent = [
         f"{name}.{member} has no docstring"
         for name in MODULES

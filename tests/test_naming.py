@@ -1,4 +1,4 @@
-"""Names that a stranger can read: of functions, of values, and of classes, which share none.
+"""Rules for the names of functions, values and classes.
 
 `python -m tools.naming --list src/stele/PART` prints all names with their places.
 """
@@ -26,11 +26,11 @@ SHARED_ON_PURPOSE: Final[dict[str, str]] = {
     "JournalEntry": "the client reads what the service answers",
     "JournalPage": "the client reads what the service answers",
 }
-"""Class names that mean the same wherever they stand, each with the reason in a sentence."""
+"""Class names that several modules use with the same meaning, each with the reason in a sentence."""
 
 
 def _find_shared_classes() -> dict[str, list[str]]:
-    """Return the files of each public class name that stands in several."""
+    """Return each public class name that is defined in several files, with these files."""
     return {
         name: sorted(str(path.relative_to(SOURCE)) for path in paths)
         for name, paths in list_public_classes(SOURCE).items()
@@ -39,7 +39,7 @@ def _find_shared_classes() -> dict[str, list[str]]:
 
 
 def test_public_functions_are_no_bare_participles() -> None:
-    """A function that acts is a verb with an object, one that answers yes or no begins with is, has or can."""
+    """A function that acts is named by a verb and an object; one that returns yes or no begins with is, has or can."""
     participles = {
         f"{function.path.relative_to(SOURCE)}:{function.line}": function.name
         for function in list_functions(SOURCE)
@@ -49,7 +49,7 @@ def test_public_functions_are_no_bare_participles() -> None:
 
 
 def test_values_have_names_that_say_what_they_are() -> None:
-    """`subject`, `match` and `rows` tell a reader what `found` does not."""
+    """Values have names such as `subject`, `match` or `rows`, not `found`."""
     names = [
         f"{path.relative_to(ROOT)}:{line}: {name}"
         for folder in ("src", "tests", "bench", "tools")
@@ -59,7 +59,7 @@ def test_values_have_names_that_say_what_they_are() -> None:
 
 
 def test_public_classes_do_not_share_names() -> None:
-    """One name, one meaning: two classes of one name make a reader look up which of them is meant."""
+    """No two public classes have the same name, except those in `SHARED_ON_PURPOSE`."""
     shared = _find_shared_classes()
     new = {name: paths for name, paths in shared.items() if name not in SHARED_ON_PURPOSE}
     assert not new, f"give these classes names of their own: {new}"
@@ -68,6 +68,6 @@ def test_public_classes_do_not_share_names() -> None:
 
 
 def test_tests_of_packed_data_have_names_without_the_time() -> None:
-    """Workers that begin in different seconds must find tests of the same names."""
+    """Test names do not depend on the time, so that all workers find the same tests."""
     assert pytest_make_parametrize_id(gzip.compress(b"data"), "data") == "data"
     assert pytest_make_parametrize_id(b"data", "data") is None

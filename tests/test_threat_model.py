@@ -17,7 +17,7 @@ MOST_ASKED_FOR = 40
 
 @cache
 def read_tests(path: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of the tests of a file, and the texts that stand in it."""
+    """Return the test names and the strings of a file."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     names = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
@@ -25,7 +25,7 @@ def read_tests(path: Path) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def find_missing(reference: str) -> str | None:
-    """Why a reference leads to no test; None: it leads to one."""
+    """Return why a reference names no existing test, or None if it does."""
     match = TEST.fullmatch(reference)
     if match is None or not (ROOT / match["file"]).is_file():
         return "no such file"
@@ -38,7 +38,7 @@ def find_missing(reference: str) -> str | None:
 
 
 def test_every_attack_has_a_test() -> None:
-    """The table has no row without a test, no test twice, no gap, and at least forty rows."""
+    """The table has at least forty rows without gaps, each with a test that no other row has."""
     text = ATTACKS.read_text(encoding="utf-8")
     rows = ROW.findall(text)
     assert len(rows) == sum(line.startswith("| ") and line[2].isdigit() for line in text.splitlines())
@@ -50,7 +50,7 @@ def test_every_attack_has_a_test() -> None:
 
 
 def test_every_defence_has_a_test() -> None:
-    """The tests that the threat model names are there, by their file or by their name alone."""
+    """The tests that the threat model names exist, whether it gives their file or only their name."""
     named = re.findall(r"`(tests/[\w/.]+|test_\w+)`", THREAT_MODEL.read_text(encoding="utf-8"))
     assert len(named) > MOST_ASKED_FOR / 2
     texts = (path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py"))

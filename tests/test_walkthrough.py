@@ -1,4 +1,4 @@
-"""The walk-through's notebook runs from its first cell to its last, in a clean kernel, and says what the data say."""
+"""The notebook of the walk-through runs from first to last cell in a fresh kernel and prints the expected outputs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tools.run_notebook import HASH, NOTEBOOK, hash_code, run_notebook
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 MOST_BYTES = 250_000
-"""Of the notebook with its outputs."""
+"""Largest size of the notebook with its outputs, in bytes."""
 SILENT = {"step-02", "step-38"}
-"""Cells that print nothing: what is imported, and the end."""
+"""Cells that print nothing: the imports and the end."""
 
 
 @pytest.fixture(scope="module")
 def cell_outputs(java_machine: JavaMachine) -> dict[str, str]:
-    """What each cell said, by a piece of its code that no other cell has."""
+    """Run the notebook and return the output of each code cell by its source."""
     with java_machine.lend(NOTEBOOK.parent) as variables:
         notebook = run_notebook(NOTEBOOK, variables)
     return {cell.source: _text(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"}
 
 
 def _text(outputs: list[Any]) -> str:
-    """Printed text and the plain form of what was shown; a frame of a report as its HTML."""
+    """Return printed text and the plain, HTML and SVG forms of displayed values."""
     parts = [each.text for each in outputs if each.output_type == "stream" and each.name == "stdout"]
     for each in outputs:
         if "data" in each:
@@ -42,7 +42,7 @@ def _of(cell_outputs: dict[str, str], piece: str) -> str:
 
 
 def test_the_notebook_is_committed_with_the_outputs_of_its_code() -> None:
-    """Who reads it without running it sees what the code that stands there printed; `tools.run_notebook` writes it."""
+    """The committed notebook holds the outputs of its current code. `tools.run_notebook` writes it."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -53,7 +53,7 @@ def test_the_notebook_is_committed_with_the_outputs_of_its_code() -> None:
 
 
 def test_the_outputs_are_small_and_of_no_machine() -> None:
-    """No folder of whoever ran it, no errors, and nothing that a review cannot load."""
+    """The outputs name no folder of a machine, hold no errors, and are small enough for a code review."""
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert len(text.encode()) < MOST_BYTES
     for place in (str(Path.home()), str(Path(__file__).parent.parent), "/tmp/", "site-packages"):
@@ -63,7 +63,7 @@ def test_the_outputs_are_small_and_of_no_machine() -> None:
 
 
 def test_evolution(cell_outputs: dict[str, str]) -> None:
-    """Records of all versions are rows, columns came with their versions, and the broken change was refused."""
+    """Records of all versions become rows, new versions add columns, and the incompatible change is refused."""
     assert "80,687 flights" in _of(cell_outputs, "flights()")
     refused = _of(cell_outputs, "Schema(REFUSED)")
     assert "Data written as int cannot be read as string" in refused
@@ -77,21 +77,21 @@ def test_evolution(cell_outputs: dict[str, str]) -> None:
 
 
 def test_broken_records(cell_outputs: dict[str, str]) -> None:
-    """The first one stops a job that wants none; set apart, there are as many as were sent."""
+    """The first broken record stops a job that allows none. Set aside, all of them are counted."""
     text = _of(cell_outputs, "DEADLETTER")
     assert "FAILFAST stops the job:" in text
     assert "80,687 good, 39 dead" in text
 
 
 def test_sql(cell_outputs: dict[str, str]) -> None:
-    """A stream has its columns in SQL without anybody writing them down."""
+    """A stream has columns in SQL without a declaration."""
     text = _of(cell_outputs, "%%stele")
     assert re.search(r"\bflights\b.*\bwind\b", text)
     assert re.search(r"\b(EWR|JFK|LGA)\b", text)
 
 
 def test_the_pipeline(cell_outputs: dict[str, str]) -> None:
-    """Rows and dead letters are what was sent, in as many batches as files, and the new version brought its column."""
+    """Rows and dead letters add up to the records sent, in one batch per file, and the new version adds its column."""
     assert "3 batches, 80,687 rows, 39 dead letters" in _of(cell_outputs, '(home / "pipeline.toml")')
     assert "1 batch, 1,000 rows; nyc.flights: column gate added: string" in _of(cell_outputs, "gate = ")
     versions = re.findall(r"^\d\s+(\d)\s+(\d+)", _of(cell_outputs, "createOrReplaceTempView"), re.MULTILINE)
@@ -99,17 +99,17 @@ def test_the_pipeline(cell_outputs: dict[str, str]) -> None:
 
 
 def test_the_registry_as_tables(cell_outputs: dict[str, str]) -> None:
-    """All versions are rows of its tables."""
+    """The registry's tables have one row for each version."""
     text = _of(cell_outputs, "add_source(spark)")
     assert re.findall(r"^\|flights-value\|\s+(\d)\|", text, re.MULTILINE) == ["1", "2", "3", "4"]
     assert "registered" in text
 
 
 def test_governance(cell_outputs: dict[str, str]) -> None:
-    """The census counts versions, the backtest finds the cancelled flights, drift what nobody uses, in pages."""
+    """The census counts versions, the backtest finds cancelled flights, drift finds unset fields; pages show them."""
     counted = _of(cell_outputs, "counted = census")
     assert re.findall(r"^version (\d): not safe: ([\d,]+) records", counted, re.MULTILINE) == [
-        ("1", "26,903"),  # with broken copies whose id is whole
+        ("1", "26,903"),  # includes broken copies whose schema id is intact
         ("2", "26,903"),
         ("3", "26,902"),
         ("4", "1,007"),

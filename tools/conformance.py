@@ -1,6 +1,6 @@
-"""Judges every published case line and writes docs/reference/conformance.md and the table in README.md.
+"""Judges every published case and writes docs/reference/conformance.md and the table in README.md.
 
-With --check says whether both still agree with the code; times go to the terminal only, for they never stay the same.
+With --check it reports whether both agree with the code. Times are printed on the terminal only, because they vary.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ TITLES: Final = {"avro": "Avro", "json": "JSON Schema", "protobuf": "Protobuf", 
 
 
 class Suite(NamedTuple):
-    """One case file: its material, the ruleset its labels follow ('': no verdicts) and ours that judges ('': none)."""
+    """A case file.
+
+    file     its name
+    material its format and cases
+    ruleset  ruleset that its labels follow; '' without verdicts
+    judge    Stele's ruleset that judges it; '' if there is none
+    """
 
     file: str
     material: FormatMaterial
@@ -47,7 +53,15 @@ class Suite(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Lines in all; those nobody contests and how many are judged right; the contested and how many we agree with."""
+    """Counts of the cases of a suite, and the seconds to judge them.
+
+    lines        all cases
+    uncontested  cases whose label is not contested
+    right        uncontested cases that are judged as labelled; None without a judge
+    contested    cases whose label is contested
+    agreed       contested cases that are judged as labelled; None without a judge
+    seconds      time of the judgement
+    """
 
     lines: int
     uncontested: int
@@ -58,7 +72,7 @@ class Score(NamedTuple):
 
 
 def load_suites() -> Iterator[Suite]:
-    """The published files; every line of a file is of one format and one ruleset."""
+    """Yield the published files. All cases of a file have one format and one ruleset."""
     for file in sorted(CASES.glob("*.jsonl")):
         cases = list(read_cases([file]))
         fmt = get_format(cases[0].format)
@@ -69,7 +83,7 @@ def load_suites() -> Iterator[Suite]:
 
 
 def judge_case(material: FormatMaterial, case: FormatCase, ruleset: str) -> bool | None:
-    """The verdict of a ruleset on a line; None when a document is no schema."""
+    """Return the verdict of a ruleset on a case, or None if a document is no valid schema."""
     try:
         pairs = [[material.parse(side, case.reference_texts) for side in pair] for pair in compared_pairs(case)]
     except MalformedSchema:
@@ -78,7 +92,7 @@ def judge_case(material: FormatMaterial, case: FormatCase, ruleset: str) -> bool
 
 
 def is_right(suite: Suite, case: FormatCase) -> bool:
-    """Whether everything a line states is so."""
+    """Return whether Stele agrees with everything that a case states."""
     if case.compatible is not None:
         return judge_case(suite.material, case, suite.judge) is (case.compatible if case.compiles else None)
     try:
@@ -95,7 +109,7 @@ def is_right(suite: Suite, case: FormatCase) -> bool:
 
 
 def score_suite(suite: Suite) -> Score:
-    """How a suite is answered by the ruleset that answers for it."""
+    """Return the score of a suite under the ruleset that judges it."""
     started = time.perf_counter()
     cases = suite.material.cases
     plain = [case for case in cases if not case.contested]
@@ -107,7 +121,7 @@ def score_suite(suite: Suite) -> Score:
 
 
 def compare_rulesets(suite: Suite) -> Iterator[tuple[str, ...]]:
-    """A row for each ruleset of the format: as labelled, stricter, laxer, of the uncontested verdicts."""
+    """Yield a row for each ruleset of the format: how many uncontested verdicts are the same, stricter or laxer."""
     cases = [case for case in suite.material.uncontested_cases if case.compatible is not None and case.compiles]
     for ruleset in suite.material.format.rulesets if cases else ():
         verdicts: Counter[str] = Counter()
@@ -120,13 +134,13 @@ def compare_rulesets(suite: Suite) -> Iterator[tuple[str, ...]]:
 
 
 def format_table(*rows: tuple[str, ...]) -> str:
-    """A Markdown table; the first row is its head."""
+    """Return a Markdown table. The first row is its head."""
     head, *body = ("| " + " | ".join(row) + " |" for row in rows)
     return "\n".join([head, "|" + "---|" * len(rows[0]), *body]) + "\n"
 
 
 def build_page(scored: list[tuple[Suite, Score]]) -> str:
-    """The reference page."""
+    """Return the reference page."""
     own: list[tuple[str, ...]] = [
         ("file", "format", "its ruleset", "judged by", "lines", "uncontested", "right", "wrong", "contested", "agreed")
     ]
@@ -173,7 +187,7 @@ engine below, without Stele. `format` is an annotation in every draft here and i
 
 
 def build_official_table() -> str:
-    """What the official suite says of us, by draft."""
+    """Return the results of the official test suite, by draft."""
     rows = [("draft", "part", "tests", "Stele as the suite", "jsonschema-rs as the suite", "wrong where it is right")]
     for draft in json_suite.DRAFTS:
         for part in json_suite.PARTS:
@@ -186,7 +200,7 @@ def build_official_table() -> str:
 
 
 def build_summary(scored: list[tuple[Suite, Score]]) -> str:
-    """The table for the README: a row for each format."""
+    """Return the table for the README, with a row for each format."""
     rows = [("published cases", "uncontested", "right", "by")]
     for name, title in TITLES.items():
         judged_suites = [
@@ -202,8 +216,8 @@ def build_summary(scored: list[tuple[Suite, Score]]) -> str:
 
 
 def main(*, check: bool) -> int:
-    """Write page and table, or compare them; 1 when they differ."""
-    search.LONGEST = 60.0  # seconds of a slow machine are no part of a verdict that is published
+    """Write page and table, or compare them and return 1 if they differ."""
+    search.LONGEST = 60.0  # a published verdict must not depend on the speed of the machine
     scored = [(suite, score_suite(suite)) for suite in load_suites()]
     readme = README.read_text(encoding="utf-8")
     texts = {

@@ -19,7 +19,7 @@ processes or in compiled kernels are not counted, so the figures of `spark`, `se
 
 
 def count_lines(report: dict[str, Any]) -> dict[str, tuple[int, int]]:
-    """(lines, lines run) by part, from a report of coverage.py."""
+    """Return (lines, lines run) by part, from a report of coverage.py."""
     parts: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for name, file in report["files"].items():
         part = Path(name).parts[2].removesuffix(".py")
@@ -30,7 +30,7 @@ def count_lines(report: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def render_page(parts: dict[str, tuple[int, int]]) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     rows = [*sorted(parts.items()), ("all", (sum(n for n, _ in parts.values()), sum(n for _, n in parts.values())))]
     table = [f"| {part} | {lines} | {covered / (lines or 1):.0%} |" for part, (lines, covered) in rows]
     return "\n".join([INTRODUCTION, "| part | lines | run |", "|---|--:|--:|", *table]) + "\n"

@@ -1,6 +1,6 @@
-"""The pictures of `docs/how-to/history.md`: a real registry is filled, asked and drawn; with --check they are compared.
+"""Draws the pictures of `docs/how-to/history.md` from a real registry that it fills; with --check it compares them.
 
-Only times and authors are set by hand, so that the same code gives the same files.
+Times and authors are fixed, so that the same code gives the same files.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def draw_pictures() -> dict[str, str]:
 
 
 def _set_times(history: SubjectHistory) -> SubjectHistory:
-    """Return a history whose versions came a few days after one another."""
+    """Return the history with versions at intervals of a few days."""
     versions = tuple(
         replace(version, at=_FIRST_DAY + number * 9 * _DAY, author=_AUTHORS[number])
         for number, version in enumerate(history.versions)

@@ -39,7 +39,7 @@ def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 @cache
 def build_import_graph(source: Path = SOURCE) -> dict[str, set[str]]:
-    """Return the modules that each module below the folder imports by name; other packages are left out."""
+    """Return the Stele modules that each module below the folder imports."""
     paths = {module_name(path, source): path for path in sorted(source.rglob("*.py"))}
     graph: dict[str, set[str]] = {}
     for name, path in paths.items():

@@ -1,8 +1,8 @@
-"""The official JSON Schema test suite, read from the archive `make test` fetches, against Stele and bare jsonschema-rs.
+"""The official JSON Schema test suite, from the archive that `make test` fetches, run on Stele and on jsonschema-rs.
 
-Stele is asked through its public path: `parse` with the suite's remote documents as registry references, then
-`codec(...).validate`. A test jsonschema-rs itself answers wrongly is beyond us and only counted; every other one of the
-required tests must be answered as the suite says.
+Stele is called through its public path: `parse` with the suite's remote documents as registry references, then
+`codec(...).validate`. Tests that jsonschema-rs itself answers wrongly are only counted. All other required tests must
+be answered as the suite says.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ DRAFTS: Final[Mapping[str, tuple[str, Any]]] = {
 """The drafts under test, each with its `$schema` and the validator of the engine."""
 
 REMOTE: Final = "http://localhost:1234/"
-"""Where the suite wants its remote documents to be; nothing is ever fetched from there."""
+"""Base URI of the suite's remote documents. Nothing is fetched from there."""
 
 PARTS: Final = ("required", "optional", "format")
-"""Parts of the suite: what every implementation must do, what it may, and the formats it may assert."""
+"""Parts of the suite: required tests, optional tests, and tests of formats."""
 
 
 class Group(NamedTuple):
-    """One schema of the suite with its tests (`description`, `data`, `valid`), and the file it comes from."""
+    """A schema of the suite with its tests (`description`, `data`, `valid`) and its file."""
 
     draft: str
     part: str
@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One test: what the suite, Stele and the bare engine say (None: it raised an error)."""
+    """A test with the verdicts of the suite, of Stele and of jsonschema-rs (None: it raised an error)."""
 
     group: Group
     test: str
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
 
 
 def find_archive() -> Path:
-    """The archive with the suite. Raises `FileNotFoundError` saying how to fetch it."""
+    """Return the archive with the suite. Raises `FileNotFoundError` with the command that fetches it."""
     folder = Path(sys.prefix) / "suites"
     archives = sorted(folder.glob("jsonschema-*.tar.gz"))
     if len(archives) != 1:
@@ -67,7 +67,7 @@ def find_archive() -> Path:
 
 
 def read_groups() -> Iterator[Group]:
-    """Every group of the drafts under test."""
+    """Yield every group of the tested drafts."""
     for path, text in _read_files().items():
         head, _, rest = path.partition("/tests/")
         draft, _, file = rest.partition("/")
@@ -81,7 +81,7 @@ def read_groups() -> Iterator[Group]:
 
 @cache
 def read_remotes(draft: str) -> Mapping[str, bytes]:
-    """The remote documents of a draft by URI: those all drafts share, and its own."""
+    """Return the remote documents of a draft by URI: the shared ones and its own."""
     remotes = {path.removeprefix("json/remotes/"): text for path, text in _read_files().items() if "/remotes/" in path}
     return {
         REMOTE + path: text
@@ -91,7 +91,7 @@ def read_remotes(draft: str) -> Mapping[str, bytes]:
 
 
 def judge_group(group: Group) -> list[Answer]:
-    """What all three say to the tests of a group."""
+    """Return the three verdicts on each test of a group."""
     uri, _ = DRAFTS[group.draft]
     schema = group.schema
     if isinstance(schema, dict) and "$schema" not in schema:
@@ -108,7 +108,7 @@ def judge_group(group: Group) -> list[Answer]:
 
 @cache
 def judge_suite() -> tuple[Answer, ...]:
-    """The whole suite, answered once."""
+    """Return the answers to the whole suite, which are computed once."""
     return tuple(answer for group in read_groups() for answer in judge_group(group))
 
 
@@ -136,7 +136,7 @@ def _build_registry(draft: str) -> jsonschema_rs.Registry:
 
 @cache
 def _read_files() -> Mapping[str, bytes]:
-    """The JSON files of the suite by their path below the archive's own folder."""
+    """Return the JSON files of the suite by their path in the archive's folder."""
     with tarfile.open(find_archive()) as packed:
         read = {
             member.name.partition("/")[2]: body.read()

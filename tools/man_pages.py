@@ -91,7 +91,7 @@ def _format_item(head: str, text: str) -> list[str]:
 
 
 def _format_text(text: str) -> str:
-    """Return a paragraph: words in backticks are bold, and brackets that Rich would read have lost their backslash."""
+    """Return a paragraph with words in backticks in bold, and without the backslashes that escape brackets for Rich."""
     parts = text.replace("\\[", "[").split("`")
     paragraph = "".join(
         f"\\fB{_escape(part)}\\fR" if number % 2 else _escape(part) for number, part in enumerate(parts)

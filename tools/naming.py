@@ -78,9 +78,9 @@ NO_PARTICIPLES = frozenset(
     ["embed", "exceed", "feed", "heed", "need", "proceed", "seed", "shed", "speed", "succeed", "breed", "bleed", "wed"]
 )
 VAGUE_NAMES = frozenset(["asked", "beside", "found", "given", "gone", "held", "made", "said", "shown", "told"])
-"""Names of locals and parameters that do not say what a value is.
+"""Names of locals and parameters that do not describe a value.
 
-`seen` and `kept` do: what a walk has visited, and what stays beside what goes.
+`seen` and `kept` are allowed: what a walk has visited, and what remains next to what is removed.
 """
 
 
@@ -93,7 +93,7 @@ class Function(NamedTuple):
 
     @property
     def is_one_word(self) -> bool:
-        """Whether its name, without leading underscores, has no underscore in it."""
+        """Whether its name has no underscore, except leading ones."""
         return "_" not in self.name.strip("_")
 
     @property
@@ -110,7 +110,7 @@ class Function(NamedTuple):
 
 
 def list_functions(folder: Path) -> Iterator[Function]:
-    """Every function and method below a folder, nested ones too, without magic methods."""
+    """Yield every function and method below a folder, nested ones too, without magic methods."""
     for path in sorted(folder.rglob("*.py")):
         for node in list_nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
@@ -118,7 +118,7 @@ def list_functions(folder: Path) -> Iterator[Function]:
 
 
 def list_public_classes(folder: Path) -> dict[str, list[Path]]:
-    """The files that define each public class name at their top level."""
+    """Return the files that define each public class name at their top level."""
     classes: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(folder.rglob("*.py")):
         for node in parse_source(path).body:
@@ -128,7 +128,7 @@ def list_public_classes(folder: Path) -> dict[str, list[Path]]:
 
 
 def list_vague_names(folder: Path) -> Iterator[tuple[Path, int, str]]:
-    """Each local variable and parameter below a folder whose name is vague: file, line and name."""
+    """Yield (file, line, name) of each local variable and parameter below a folder with a vague name."""
     for path in sorted(folder.rglob("*.py")):
         nodes = list_nodes(path)
         fields = {

@@ -25,12 +25,12 @@ _END = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.)\s)|(?<!\\)\
 
 
 class ProseRules(msgspec.Struct):
-    """What tools/prose.toml says.
+    """The rules in tools/prose.toml.
 
     Attributes:
-        longest_sentence: Most words of a sentence.
+        longest_sentence: Largest number of words in a sentence.
         leave_out: Patterns of files that are not checked.
-        instead: What not to write, as a regular expression, and what to write.
+        instead: Forbidden wording as a regular expression, with its replacement.
     """
 
     longest_sentence: int
@@ -46,12 +46,12 @@ class Problem(NamedTuple):
 
 
 def load_rules() -> ProseRules:
-    """The rules in the repository."""
+    """Return the rules of the repository."""
     return msgspec.convert(tomllib.loads(RULES.read_text(encoding="utf-8")), ProseRules)
 
 
 def find_problems(text: str, rules: ProseRules) -> Iterator[Problem]:
-    """What a page of Markdown says against the rules. Code is not read."""
+    """Yield the problems of a Markdown page. Code is not checked."""
     text = _BLOCK.sub(lambda match: "\n" * match[0].count("\n"), text)
     text = _LINK.sub(lambda match: match[1] or "link", _CODE.sub("code", text))
     for pattern, better in rules.instead.items():
@@ -68,7 +68,7 @@ def find_problems(text: str, rules: ProseRules) -> Iterator[Problem]:
 
 
 def list_pages(rules: ProseRules) -> list[Path]:
-    """The pages that are checked."""
+    """Return the pages that are checked."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
     return sorted(
         page for page in pages if not any(page.relative_to(ROOT).match(pattern) for pattern in rules.leave_out)
@@ -76,7 +76,7 @@ def list_pages(rules: ProseRules) -> list[Path]:
 
 
 def main() -> int:
-    """Print what breaks the rules; exit with 1 if there is any."""
+    """Print the problems. Exits with 1 if there is one."""
     rules = load_rules()
     count = 0
     for page in [Path(name) for name in sys.argv[1:]] or list_pages(rules):

@@ -29,11 +29,11 @@ from stele.spark.pipeline.status import BatchChange, IdCount, PipelineHistory, P
 PICTURES: Final = Path(__file__).parent.parent / "docs" / "pictures"
 MADE_AT: Final = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 MOST_BYTES: Final = 120_000
-"""Of one picture."""
+"""Largest size of a picture in bytes."""
 REGISTRY: Final = "http://127.0.0.1:8081"
 WIDTH: Final = 1080
 HEIGHTS: Final = {"pipeline": 1360, "census": 1320, "drift": 830, "infer": 1290}
-"""How much of each page a picture shows, in pixels."""
+"""Height of the picture of each page, in pixels."""
 _SUBJECT: Final = "orders-value"
 
 
@@ -53,7 +53,7 @@ def _page(answer: HasReport, sources: dict[str, str] | None = None) -> str:
 
 
 def make_history() -> PipelineHistory:
-    """Return a pipeline of twelve batches, whose table got a column and a wider one."""
+    """Return a pipeline of twelve batches, whose table got a new column and a wider one."""
     changes = {
         0: (ColumnChange("create", type="struct<id:int,amount:int>"),),
         5: (ColumnChange("add", ("note",), "string"), ColumnChange("widen", ("amount",), "bigint", "int")),
@@ -192,7 +192,7 @@ _INFERRED: Final = """{
 
 
 def make_inference() -> Inference:
-    """Return a schema for documents, one of which is none."""
+    """Return a schema inferred from documents, one of which is not JSON."""
     return Inference(
         "avro",
         _INFERRED,
@@ -221,7 +221,7 @@ def _write_pages(folder: Path | None) -> Iterator[dict[str, Path]]:
 
 
 def take_picture(page: Path, picture: Path, width: int, height: int, *, dark: bool = False) -> None:
-    """Photograph a page. Raises `CalledProcessError` when Chromium fails."""
+    """Render a page to a picture. Raises `CalledProcessError` when Chromium fails."""
     with tempfile.TemporaryDirectory() as profile:
         quiet = "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
         command = ["chromium", "--headless", "--no-sandbox", *quiet.split(), "--disable-sync", "--hide-scrollbars"]

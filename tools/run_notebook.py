@@ -1,7 +1,7 @@
-"""Runs the walk-through's notebook and writes it back with its outputs: `python -m tools.run_notebook`.
+"""Runs the notebook of the walk-through and writes it back with its outputs: `python -m tools.run_notebook`.
 
-What goes to standard error and how long cells took is left out. The notebook remembers the hash of the code that was
-run, so that a test can tell whether the outputs are those of the code that stands there.
+Standard error and the times of cells are left out. The notebook stores the hash of the code that was run, so that a
+test can check whether the outputs belong to the present code.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def hash_code(notebook: Any) -> str:
 
 
 def run_notebook(path: Path, variables: Mapping[str, str] | None = None) -> Any:
-    """Return the notebook with its outputs, run in a clean kernel in its folder.
+    """Return the notebook with its outputs, run in a fresh kernel in its folder.
 
     Args:
-        path: Of the notebook.
-        variables: Environment variables of the kernel beside those of this process.
+        path: File of the notebook.
+        variables: Environment variables of the kernel in addition to those of this process.
 
     Raises:
         CellExecutionError: A cell fails.
@@ -43,7 +43,7 @@ def run_notebook(path: Path, variables: Mapping[str, str] | None = None) -> Any:
         notebook,
         startup_timeout=600,
         timeout=1200,
-        iopub_timeout=300,  # after which nbclient leaves outputs out, without an error
+        iopub_timeout=300,  # after this time nbclient drops outputs without an error
         resources={"metadata": {"path": str(path.parent)}},
         record_timing=False,
     )
@@ -52,7 +52,7 @@ def run_notebook(path: Path, variables: Mapping[str, str] | None = None) -> Any:
 
 
 def drop_noise(notebook: Any) -> None:
-    """Remove what the next run would say otherwise: standard error, and the version of the kernel."""
+    """Remove outputs that differ from run to run: standard error and the version of the kernel."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]

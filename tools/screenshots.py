@@ -1,10 +1,10 @@
-"""Take pictures of the registry's pages with a real browser, for the documentation and for whoever changes the pages.
+"""Take pictures of the registry's pages with a real browser, for the documentation and for developers of the pages.
 
     python -m tools.screenshots             all pages, light and dark, wide and narrow, to build/screenshots/
     python -m tools.screenshots --docs      those in docs/pictures/ again
 
-It needs Chromium (Debian's package `chromium`) and the extra `dev`. It starts a server of its own and fills it.
-Pages that answer a form are taken without scripts, because the editor would hide the field of the text.
+It needs Chromium (Debian's package `chromium`) and the extra `dev`. It starts a server of its own and fills it. Pages
+that answer a form are taken without scripts, because the editor would hide the field of the text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WIDE: Final = 1440
 NARROW: Final = 390
 SUBJECT: Final = "orders-value"
 _NOON: Final = 1_790_000_000.0
-"""When things happened that files tell of, in seconds since 1970."""
+"""Time of the events in the files, in seconds since 1970."""
 
 PAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -91,15 +91,15 @@ PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "not-found": "/ui/subjects/nobody",
     }
 )
-"""Every kind of page, by the name of its picture. `find_pages` puts ids in the place of names in braces."""
+"""Path of every kind of page by the name of its picture. `find_pages` replaces names in braces by ids."""
 
 
 class FilledForm(NamedTuple):
-    """A form to fill in and send before the picture is taken.
+    """A form to fill in and submit before the picture is taken.
 
-    path    of the page
-    values  of its fields, by name
-    button  that sends it
+    path    path of the page
+    values  values of its fields, by name
+    button  text of the button that submits it
     """
 
     path: str
@@ -121,10 +121,10 @@ FORMS: Final[Mapping[str, FilledForm]] = MappingProxyType(
         "login-refused": FilledForm("/ui/login", {"user": "ann", "password": "wrong"}, "Log in"),
     }
 )
-"""Answers to forms, by the name of their picture. The value of a file is the path of what is uploaded."""
+"""Forms by the name of the picture of their answer. The value of a file field is the path of the uploaded file."""
 
 _IN_DOCS: Final = {"browse-lifelines": "lifelines", "browse-compare": "compare"}
-"""Pictures of the documentation, and the pages they are of."""
+"""Pictures in the documentation, and the names of their pages."""
 
 
 def find_browser() -> str:
@@ -137,7 +137,7 @@ def find_browser() -> str:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """A browser without a window, and its end."""
+    """Run a headless browser and close it at the end."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
         try:
@@ -147,9 +147,9 @@ def open_browser() -> Iterator[Browser]:
 
 
 def prepare_files(folder: Path) -> dict[str, str]:
-    """Write what the server shows of files: journals of pipelines and an audit trail. Return its settings for them.
+    """Write the files that the server shows, pipeline journals and an audit file, and return its settings for them.
 
-    People can log in with passwords and keys, and who does not may do everything, too.
+    The settings allow logins with passwords and keys, and allow everything without a login.
     """
     _write_journals(folder / "pipelines")
     _write_refusals(folder / "audit.jsonl")
@@ -229,7 +229,7 @@ def find_pages(client: httpx.Client) -> dict[str, str]:
 
 
 def fill_registry(client: httpx.Client) -> None:
-    """Register what a shop would have: five versions of its orders, what they refer to, and some topics more."""
+    """Register the schemas of a shop: five versions of its orders, their references, and some more topics."""
     address = _make_record(
         "Address",
         _make_field("street", "string"),
@@ -278,7 +278,7 @@ def fill_registry(client: httpx.Client) -> None:
 
 
 def create_replications(client: httpx.Client) -> None:
-    """Have the server follow two registries that do not answer; one of them is paused."""
+    """Create replications with two registries that do not answer. One of them is paused."""
     for name, direction, state in (("from-main", "pull", "running"), ("to-branch", "push", "paused")):
         registry = {"url": "http://127.0.0.1:1", "user": "stele", "password": "secret"}
         sent = {"name": name, "direction": direction, "registry": registry, "subjects": ["orders-*"], "state": state}
@@ -323,13 +323,13 @@ def take_pictures(
     """Save a picture of each page.
 
     Args:
-        browser: Takes them.
-        url: Of the server.
+        browser: Browser that renders the pages.
+        url: URL of the server.
         pages: Paths by the names of the pictures.
-        folder: Where they are saved.
-        width: Of the window, in pixels.
+        folder: Folder for the pictures.
+        width: Width of the window, in pixels.
         dark: Whether the theme is the dark one.
-        height: Of the window.
+        height: Height of the window, in pixels.
     """
     folder.mkdir(parents=True, exist_ok=True)
     size = {"width": width, "height": height}
@@ -343,7 +343,7 @@ def take_pictures(
 
 
 def take_pictures_of_forms(browser: Browser, url: str, folder: Path, *, width: int, dark: bool) -> None:
-    """Save a picture of what each form answers. See `take_pictures`."""
+    """Save a picture of the answer to each form. See `take_pictures`."""
     size = {"width": width, "height": 900}
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport=size, color_scheme=scheme, java_script_enabled=False)  # type: ignore[arg-type]  # a dict will do
@@ -355,7 +355,7 @@ def take_pictures_of_forms(browser: Browser, url: str, folder: Path, *, width: i
 
 
 def answer_form(page: Page, url: str, form: FilledForm) -> None:
-    """Fill in a form and send it, on a page without scripts; return once the answer is loaded."""
+    """Fill in and submit a form on a page without scripts, and wait until the answer is loaded."""
     page.goto(url + form.path)
     for name, value in form.values.items():
         field = page.locator(f"main [name={name}]")

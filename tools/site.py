@@ -1,4 +1,4 @@
-"""Builds the documentation site from the same pages that people read in the repository.
+"""Builds the documentation site from the same pages that users read in the repository.
 
 The pages of docs/ and those at the root are copied to a folder of their own. Links that leave the copied pages become
 links to the repository. Then `zensical build --strict` makes the site, which fails on a broken link, and the version
@@ -39,7 +39,7 @@ SECTIONS = {
 
 
 def list_pages() -> dict[Path, Path]:
-    """Each page of the repository that the site has, and its path in the site."""
+    """Return the path in the site of each page of the repository."""
     pages = {path: path.relative_to(ROOT / "docs") for path in sorted((ROOT / "docs").rglob("*.md"))}
     pages |= {ROOT / name: Path("project") / name for name in (*ROOT_PAGES, *MORE_PAGES)}
     pages[ROOT / "docs" / "README.md"] = Path("index.md")
@@ -48,13 +48,13 @@ def list_pages() -> dict[Path, Path]:
 
 
 def rewrite_links(text: str, page: Path, pages: dict[Path, Path], repository: str) -> str:
-    """The text of a page with links that work in the site.
+    """Return the text of a page with links that work in the site.
 
     Args:
         text: Markdown.
         page: The page's file in the repository.
         pages: See `list_pages`.
-        repository: Address below which the repository's files are shown.
+        repository: URL below which the repository's files are shown.
     """
 
     def rewrite(match: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def write_sources(folder: Path, repository: str) -> None:
 
 
 def describe_site(address: str) -> dict[str, object]:
-    """The settings of the site generator."""
+    """Return the settings of the site generator."""
     navigation: list[object] = [{"Start": "index.md"}]
     places = sorted(place.as_posix() for place in list_pages().values())
     for title, what in SECTIONS.items():
@@ -142,7 +142,7 @@ def add_version(out: Path, version: str) -> None:
 
 
 def main() -> int:
-    """Build the site of this version into a folder that may hold those of others."""
+    """Build the site of this version into a folder that may hold other versions."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", type=Path, help="folder of the site, with one folder for each version")
     parser.add_argument("--address", default="http://127.0.0.1:8000", help="address of the site")
@@ -154,7 +154,7 @@ def main() -> int:
     shutil.rmtree(work, ignore_errors=True)
     write_sources(work / "pages", arguments.repository)
     settings = describe_site(f"{arguments.address}/{version}/")
-    # JSON is YAML, and needs no library to write.
+    # JSON is valid YAML and needs no library.
     (work / "mkdocs.yml").write_text(json.dumps(settings, indent=2), encoding="utf-8")
     done = subprocess.run([arguments.generator, "build", "--strict"], cwd=work, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""Syntax trees of sources, parsed and walked once for all that read them in a process."""
+"""Syntax trees of sources, parsed and walked once per process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What becomes of each type between schema languages and Spark, found out by doing it.
+"""Conversions of each type between schema languages and Spark, determined by running them.
 
-The rows are those of a page of the reference; each comes from a schema of one field that is really converted.
+The rows are those of a reference page. Each comes from a schema of one field that is really converted.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ _IMPORTS: Final = "".join(
 
 
 class ReadSupport(NamedTuple):
-    """How a type of a language comes to Spark: `from_registry` gives data that type, `spark_schema` says this one.
+    """A type of a schema language in Spark: `data` is the type from `from_registry`, `schema` that from `spark_schema`.
 
-    Either is '' where there is none; losses are what `spark_schema` says is lost.
+    Either is '' where there is none. `losses` are those that `spark_schema` reports.
     """
 
     format: str
@@ -111,7 +111,7 @@ class ReadSupport(NamedTuple):
 
 
 class WriteSupport(NamedTuple):
-    """How a type of Spark is said in a language by `schema_for`, '' where it cannot be, and what is lost by that."""
+    """A Spark type in a schema language by `schema_for`: '' where it is impossible, and the losses."""
 
     spark: str
     format: str
@@ -120,7 +120,7 @@ class WriteSupport(NamedTuple):
 
 
 def reading() -> Iterator[ReadSupport]:
-    """Return a row for each type of each language. Raises `NotInstalled`."""
+    """Yield a row for each type of each language. Raises `NotInstalled`."""
     for format_name, name, text in _sample_schemas():
         try:
             struct, losses = spark_schema(format_name, text)
@@ -132,7 +132,7 @@ def reading() -> Iterator[ReadSupport]:
 
 
 def writing() -> Iterator[WriteSupport]:
-    """Return a row for each type of Spark in each language. Raises `NotInstalled`."""
+    """Yield a row for each Spark type in each language. Raises `NotInstalled`."""
     from pyspark.sql import types as t
 
     for kind in _spark_samples():
@@ -152,7 +152,7 @@ def writing() -> Iterator[WriteSupport]:
 
 
 def _sample_schemas() -> Iterator[tuple[str, str, str]]:
-    """(format, word for the type, a schema with the one field x)."""
+    """Yield (format, name of the type, a schema with the one field x)."""
     for name, kind in _AVRO.items():
         yield "avro", name, json.dumps({"type": "record", "name": "R", "fields": [{"name": "x", "type": kind}]})
     for name, body in _PROTOBUF.items():

@@ -1,10 +1,10 @@
 """Fetch the third-party files that pages of the registry load, from npm, and list their licences.
 
     python -m tools.ui_assets           write them to src/stele/ui/static again
-    python -m tools.ui_assets --check   compare the files that are there with their recorded hashes; needs no network
+    python -m tools.ui_assets --check   compare the present files with their recorded hashes; needs no network
 
-A package is named with its version and the integrity that npm publishes for it; a file with its SHA-256. Whoever takes
-a new version changes all of them here. The editor is one bundle of many packages, which `tools/ui_editor` builds from
+A package is named with its version and the integrity that npm publishes for it; a file with its SHA-256. A change of a
+version changes all of them in this file. The editor is one bundle of many packages, which `tools/ui_editor` builds from
 its own source and a lock file.
 """
 
@@ -28,9 +28,9 @@ EDITOR: Final = Path(__file__).parent / "ui_editor"
 """Source of the editor, and the lock file of the packages it is made of."""
 EDITOR_FILE: Final = "editor.js"
 EDITOR_SHA256: Final = "16dc56173b1ed4d2287acd4b4d5b69c2fe5804b9d60d4a3430721000726acafa"
-"""Of the bundle: change it with the source or the lock file."""
+"""SHA-256 of the bundle. It changes with the source or the lock file."""
 MOST_BYTES: Final = 250 * 1024
-"""Bytes of all files that pages load, compressed."""
+"""Largest size of all files that pages load, compressed, in bytes."""
 _MIT_HOLDER: Final = "Copyright (C) 2018-2021 by Marijn Haverbeke <marijn@haverbeke.berlin> and others"
 STATIC: Final = Path(__file__).parent.parent / "src" / "stele" / "ui" / "static"
 
@@ -54,8 +54,8 @@ class VendoredFile(NamedTuple):
     """A file of a package.
 
     source  its path in the package
-    name    its name here
-    sha256  of its bytes
+    name    its name in this repository
+    sha256  SHA-256 of its bytes
     """
 
     source: str
@@ -64,14 +64,14 @@ class VendoredFile(NamedTuple):
 
 
 class VendoredPackage(NamedTuple):
-    """A package of npm of which files are here.
+    """An npm package whose files are in this repository.
 
-    name       of the package
-    version    of the package
-    integrity  of its archive, as npm publishes it
+    name       name of the package
+    version    version of the package
+    integrity  hash of its archive, as npm publishes it
     licence    SPDX identifier
-    homepage   of the project
-    files      those that are here
+    homepage   web page of the project
+    files      files of the package that are in this repository
     """
 
     name: str
@@ -150,7 +150,7 @@ def list_bundled_packages() -> list[tuple[str, str, str]]:
 
 
 def build_licence_page() -> str:
-    """Return the list of what is not the project's own."""
+    """Return the list of third-party files and their licences."""
     rows = [
         f"| {', '.join(f'`{file.name}`' for file in each.files)} | [{each.name}]({each.homepage}) | {each.version} "
         f"| {each.licence} |"
@@ -180,7 +180,7 @@ def build_licence_page() -> str:
 
 
 def check_files() -> list[str]:
-    """Return what is wrong with the files that are here, a sentence each."""
+    """Return the defects of the present files, one sentence for each."""
     wrong = []
     bundle = VendoredFile("bundle.js", EDITOR_FILE, EDITOR_SHA256)
     for files in (*(package.files for package in PACKAGES), (bundle,)):

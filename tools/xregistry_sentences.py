@@ -1,12 +1,12 @@
-"""Lists the sentences of the xRegistry specification that demand something, and holds the table of them to it.
+"""Lists the requirements of the xRegistry specification and compares them with the table of requirements.
 
     python -m tools.xregistry_sentences FOLDER
 
-FOLDER has the specification's files (`core/spec.md`, …), which are no part of this repository. The table
-`tests/conformance/apis/xregistry/sentences.table` has a number for each of their sentences with MUST, SHALL or
-REQUIRED: its section, its place there, a digest of its words, what it demands in a few words of our own, and the tests
-that hold the server to it, or why there are none. This ends with 1 if a release of the specification has other
-sentences.
+FOLDER has the specification's files (`core/spec.md`, …), which are not part of this repository. The table
+`tests/conformance/apis/xregistry/sentences.table` has a row for each of their sentences with MUST, SHALL or REQUIRED. A
+row holds a number, the section, the position in the section, a digest of the words, and a short summary. It ends with
+the tests of the requirement, or the reason why there are none. The tool exits with 1 if a release of the specification
+has other sentences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIGEST_LENGTH: Final = 12
 
 
 class Sentence(NamedTuple):
-    """A sentence that demands something: its section, its place among those of the section from 1, a digest."""
+    """A requirement: its section, its position among those of the section from 1, and a digest."""
 
     section: str
     ordinal: int
@@ -37,7 +37,7 @@ class Sentence(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of the table: number, document, sentence, what it demands, names of tests, or why there are none."""
+    """A row of the table: number, document, sentence, summary, and names of tests or the reason why there are none."""
 
     number: str
     document: str
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 def list_sentences(text: str) -> list[Sentence]:
-    """Return the sentences of a document that demand something; examples in code blocks are none."""
+    """Return the requirements of a document. Examples in code blocks do not count."""
     sentences: list[Sentence] = []
     counts: Counter[str] = Counter()
     section, is_code = "", False
@@ -95,7 +95,7 @@ def read_table() -> list[Row]:
 
 
 def list_differences(folder: Path) -> list[str]:
-    """Return what the table says otherwise than the specification in a folder."""
+    """Return the differences between the table and the specification in a folder."""
     differences = []
     for document, path in FILES.items():
         known = {row.sentence: row.number for row in read_table() if row.document == document}
@@ -110,7 +110,7 @@ def list_differences(folder: Path) -> list[str]:
 
 
 def count_rows(rows: Iterable[Row]) -> list[str]:
-    """Return lines of Markdown: how many sentences each document has, and how many of them have tests."""
+    """Return lines of Markdown: the number of requirements in each document, and how many have tests."""
     all_rows = list(rows)
     lines = ["| document | sentences | with tests | do not apply |", "|---|---|---|---|"]
     for document, path in FILES.items():
@@ -121,7 +121,10 @@ def count_rows(rows: Iterable[Row]) -> list[str]:
 
 
 def list_reasons(rows: Iterable[Row]) -> list[str]:
-    """Return lines of Markdown: why sentences have no tests, how many and which, the most frequent reason first."""
+    """Return lines of Markdown: the reasons for requirements without tests, the most frequent first.
+
+    Each line has the number of these requirements and their numbers in the table.
+    """
     numbers: dict[str, list[str]] = {}
     for row in rows:
         if row.why:

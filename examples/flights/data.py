@@ -22,7 +22,10 @@ def _folder() -> Path:
 
 
 def flights() -> pa.Table:
-    """Flights in the columns of schema version 3; `weather` is a struct, null where the hour was not recorded."""
+    """Return the flights in the columns of schema version 3.
+
+    `weather` is a struct, null where the hour was not recorded.
+    """
     folder = _folder()
     with zipfile.ZipFile(folder / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
         rows = csv.read_csv(file, convert_options=_NULLS)
@@ -48,6 +51,6 @@ def flights() -> pa.Table:
 
 
 def airlines() -> dict[str, str]:
-    """Carrier names by code."""
+    """Return carrier names by code."""
     table = csv.read_csv(_folder() / "airlines.csv")
     return {str(row["carrier"]): str(row["name"]) for row in table.to_pylist()}

@@ -1,9 +1,9 @@
-"""The main job: a registry on SQLite, a stream of real flights in three schema versions, and the table they become.
+"""The demo: a registry on SQLite, a stream of real flights in three schema versions, and the resulting table.
 
-    make demo            leaves the server up at the end
-    DEMO_EXIT=1 make demo    stops it; the exit code says whether every check held
+    make demo            leaves the server running at the end
+    DEMO_EXIT=1 make demo    stops it; the exit code is 1 if a check failed
 
-Everything it writes is below `.stele/demo`, made anew by each run.
+All its files are below `.stele/demo`, which each run creates again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ interval = "1 second"
 
 
 def main() -> int:
-    """Run the whole job; 0 when every check held."""
+    """Run the whole demo. Returns 0 if every check passed."""
     shutil.rmtree(HOME, ignore_errors=True)
     (HOME / "incoming").mkdir(parents=True)
     report = Report()
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def evolve(registry: SchemaRegistryClient, report: Report) -> int:
-    """Register version 1, and show what happens to a change that would break its readers; the id of version 1."""
+    """Register version 1 and return its id. Show the refusal of an incompatible change."""
     report.step("Schema registry")
     first = registry.register(SUBJECT, Schema(V1))
     report.say(f"registered flight schema v1 as {SUBJECT}, id {first.id}")
@@ -87,7 +87,10 @@ def evolve(registry: SchemaRegistryClient, report: Report) -> int:
 def flow(
     registry: SchemaRegistryClient, report: Report, rows: pa.Table, ids: list[int]
 ) -> tuple[list[int], dict[str, int], PipelineReport]:
-    """Stream the flights through the pipeline while version 3 arrives: ids, what was sent, what the pipeline did."""
+    """Stream the flights through the pipeline and register version 3 meanwhile.
+
+    Returns the schema ids, counts of the sent records, and the report of the pipeline.
+    """
     report.step("Stream and pipeline")
     ids.append(registry.register(SUBJECT, Schema(ALL[1])).id)
     report.say(f"registered v2 (adds tailnum, widens distance to long), id {ids[1]}")
@@ -108,7 +111,7 @@ def flow(
             try:
                 config = load_config(HOME / "pipeline.toml")
                 results.append(run_pipeline(config, spark=spark, progress=on_batch, stop=stop))
-            except BaseException as error:  # handed to the main thread, which raises it
+            except BaseException as error:  # passed to the main thread, which raises it
                 failures.append(error)
 
         thread = threading.Thread(target=pipeline)
@@ -131,14 +134,14 @@ def flow(
 
 
 def _share(rows: pa.Table, number: int) -> pa.Table:
-    """The rows of one file of the stream."""
+    """Return the rows of one file of the stream."""
     files = BEFORE_V3 + AFTER_V3
     first, end = number * len(rows) // files, (number + 1) * len(rows) // files
     return rows.slice(first, end - first)
 
 
 def _send(part: pa.Table, ids: list[int], sent: dict[str, int], chance: random.Random, number: int) -> None:
-    """One file with the part's rows dealt to all versions known by now, and corrupted copies among them."""
+    """Write one file with the rows spread over all registered versions, and with corrupted copies among them."""
     records: list[bytes] = []
     for version, schema_id in enumerate(ids, 1):
         share = part.take(list(range(version - 1, len(part), len(ids))))
@@ -159,7 +162,7 @@ def _wait(done: object, complaint: str, seconds: float = 240) -> None:
 
 
 def inspect(report: Report, rows: pa.Table, ids: list[int], sent: dict[str, int], done: PipelineReport) -> None:
-    """Ask the table with Spark SQL, and hold every figure against the source data."""
+    """Query the table with Spark SQL and compare every figure with the source data."""
     report.step("The table, asked with Spark SQL")
     spark = local_session("stele demo")
     config = load_config(HOME / "pipeline.toml")

@@ -1,4 +1,4 @@
-"""What the demo prints: steps, tables, and checks that count."""
+"""Output of the demo: steps, tables and counted checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 
 class Report:
-    """Prints as it goes, and remembers whether every check held."""
+    """Prints steps and results, and counts passed and failed checks."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False, width=110)
@@ -20,22 +20,22 @@ class Report:
         self._failed = 0
 
     def step(self, title: str) -> None:
-        """Begin a part."""
+        """Print the title of a part."""
         self.console.print(f"\n[bold]{title}[/]  [dim]{time.monotonic() - self._started:.0f} s[/]")
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print a line."""
         self.console.print(f"  {text}", markup=False)
 
     def check(self, what: str, held: bool, figures: str = "") -> None:
-        """One check with its outcome."""
+        """Count a check and print its result."""
         self._held += held
         self._failed += not held
         mark = "[green]✓[/]" if held else "[bold red]✗[/]"
         self.console.print(f"  {mark} {what}{f': {figures}' if figures else ''}")
 
     def equal(self, what: str, source: float, table: float) -> None:
-        """A figure of the source against the same of the table."""
+        """Check that a figure of the source equals that of the table."""
         figures = f"{source:,}" if source == table else f"{source:,} in the source, {table:,} in the table"
         self.check(what, source == table, figures)
 
@@ -49,7 +49,7 @@ class Report:
         return rows
 
     def conclude(self) -> bool:
-        """The last line; whether every check held."""
+        """Print the last line and return whether every check passed."""
         seconds = time.monotonic() - self._started
         verdict = f"[bold red]{self._failed} checks failed" if self._failed else "[bold green]every check held"
         self.console.print(f"\n{verdict}[/] ({self._held} of {self._held + self._failed}, {seconds:.0f} s)")

@@ -53,6 +53,6 @@ V3 = _record(
 )
 
 REFUSED = _record(*_COMMON, _field("distance", "string", "miles"), _field("gate", "string", "gate of departure"))
-"""Retypes a field and adds one without a default: readers of it could not read a single stored flight."""
+"""Changes the type of a field and adds one without a default, so that it can read no stored flight."""
 
 ALL = (V1, V2, V3)

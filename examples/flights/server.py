@@ -16,7 +16,7 @@ PORT = 8081
 
 
 class Server:
-    """A running server; stopped at the end of `run_server` unless left up."""
+    """A running server, which `run_server` stops at its end unless `leave_up` was called."""
 
     def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
         self.url = url
@@ -24,7 +24,7 @@ class Server:
         self.stays = False
 
     def leave_up(self, home: Path) -> None:
-        """Keep it running after the demo."""
+        """Let the server run after the demo."""
         self.stays = True
         print(
             f"\nThe registry stays up at {self.url} (log in {home / 'stele.db'}); stop it with: kill {self.process.pid}"
@@ -52,7 +52,7 @@ def run_server(home: Path) -> Iterator[Server]:
 
 
 def _port() -> int:
-    """8081, or another one when somebody listens there already."""
+    """Return 8081, or a free port if 8081 is in use."""
     for port in (PORT, 0):
         with socket.socket() as probe:
             try:

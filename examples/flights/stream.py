@@ -1,4 +1,4 @@
-"""The stream: framed records in Parquet files, versions mixed in each, and a few hundred that went wrong."""
+"""The stream: framed records in Parquet files, each with mixed versions and some corrupted records."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from stele.spark.engines import get_engine
 BEFORE_V3 = 12
 AFTER_V3 = 12
 BAD_PER_FILE = 13
-"""24 files x 13 = 312 corrupted records."""
+"""Corrupted records per file: 24 files × 13 = 312."""
 
 
 def frame(rows: pa.Table, version: int, schema_id: int) -> list[bytes]:
-    """The rows as Confluent-framed Avro of that version of the flight schema."""
+    """Return the rows as Confluent-framed Avro of a version of the flight schema."""
     schema = AVRO.parse(ALL[version - 1].encode(), {})
     names = [field.path for field in AVRO.fields(schema) if "." not in field.path]
     encoder = get_engine("auto").encoder(schema, schema_id)
@@ -28,7 +28,7 @@ def frame(rows: pa.Table, version: int, schema_id: int) -> list[bytes]:
 
 
 def corrupt(record: bytes, kind: int, chance: random.Random) -> bytes:
-    """A copy of a good record as storage, networks and people spoil them."""
+    """Return a damaged copy of a record, with one of six kinds of damage."""
     match kind % 6:
         case 0:
             return record[: chance.randrange(6, len(record) - 1)]
@@ -45,11 +45,11 @@ def corrupt(record: bytes, kind: int, chance: random.Random) -> bytes:
 
 
 def write_file(path: Path, records: list[bytes], chance: random.Random) -> int:
-    """Write one file of the stream, with corrupted copies among the records; how many those are."""
+    """Write one file of the stream with corrupted copies among the records, and return their number."""
     bad = [corrupt(chance.choice(records), kind, chance) for kind in range(BAD_PER_FILE)]
     mixed = records + bad
     chance.shuffle(mixed)
-    # A reader of the folder never sees half a file: it appears under its name when it is whole.
+    # A reader of the folder sees only complete files: a file gets its name after it is written.
     hidden = path.with_name(f".{path.name}")
     pq.write_table(pa.table({"value": pa.array(mixed, pa.binary())}), hidden)
     hidden.rename(path)

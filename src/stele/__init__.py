@@ -1,3 +1,3 @@
-"""Stele: a schema registry that keeps every version, answers in every dialect, and feeds Spark tables."""
+"""Stele: a schema registry that keeps every version, serves the APIs of several registries, and feeds Spark tables."""
 
 __version__ = "0.1.0"

@@ -1,39 +1,45 @@
-"""The whole error tree on one page.
+"""All errors of Stele.
 
-Every error a caller can meet derives from `SteleError`; a dialect's `errors.py` finds the answer by walking the class
-tree, so a new error gets the answer of its nearest ancestor until it has one of its own.
+Every error a caller can meet derives from `SteleError`. A dialect's `errors.py` finds the response by walking the class
+tree, so a new error gets the response of its nearest ancestor until it has one of its own.
 
     SteleError
     ├── NotFound
-    │   ├── SpaceNotFound · SubjectNotFound · VersionNotFound · ContentNotFound · SettingNotFound
+    │   ├── NamespaceNotFound · SubjectNotFound · VersionNotFound · ContentNotFound · SettingNotFound
     │   └── CodecNotFound · EncodingNotFound · BindingNotFound
     ├── Conflict
     │   ├── Incompatible                  a policy refused the schema; carries the findings
     │   ├── AlreadyExists · InUse · NotEmpty · PreconditionFailed
-    │   └── AlreadyRetired · NotRetired   soft deletion out of order
+    │   └── AlreadySoftDeleted · NotSoftDeleted   soft deletion out of order
     ├── Invalid
     │   ├── MalformedSchema               the text is no schema; carries the place
     │   │   └── UnresolvedReference
     │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownRule · UnknownPolicy · UnknownMode · CannotConvert
-    │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest
+    │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest · RulesRefused
     │   ├── IdMismatch
     │   │   └── IdTaken
     │   └── TooLarge
     ├── Refused
     │   ├── ReadOnly                      the mode in force forbids the write
     │   ├── ModeChangeRefused
-    │   ├── Unauthenticated · Forbidden
+    │   ├── Unauthenticated
+    │   ├── Forbidden
+    │   │   └── ForeignSite               a page of another site made a browser send the request
     │   ├── QuotaUsedUp                   the caller has registered as much as one caller may
-    │   ├── ForbiddenAddress              the server would have to ask its own network
-    │   └── TooManyRequests               the caller asks more often than he may
+    │   ├── ForbiddenAddress              the server must not send requests to that address
+    │   └── TooManyRequests               the caller exceeds its rate limit
     ├── Unavailable
-    │   ├── StoreError · StoreTimeout
-    │   │   ├── DamagedLog · StoreReplaced   what is stored is not what was stored
-    │   │   └── RecordsTooLarge       the store takes no write of that size; nothing was written
+    │   ├── Overloaded
+    │   │   └── TimeLimitReached
+    │   ├── StoreError
+    │   │   ├── StoreTimeout · NewerLog
+    │   │   ├── DamagedLog · StoreReplaced   the stored data are not those that were written
+    │   │   └── RecordsTooLarge           the store takes no write of that size; nothing was written
+    │   ├── SecretsLocked · StoreUnreadable
     │   └── RegistryUnreachable           a client could not reach any server
     ├── DataError                         bytes or a datum do not fit a schema
     │   └── EncodeError · DecodeError · FrameError · RuleFailed
-    └── NotInstalled                      an optional part is missing; says what to install
+    └── NotInstalled                      an optional part is missing; names what to install
 """
 
 from __future__ import annotations
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class SteleError(Exception):
-    """Root of everything Stele raises on purpose; `str()` is a sentence a person can act on."""
+    """Root of all errors that Stele raises on purpose; `str()` is a sentence that a user can act on."""
 
 
 # --- something is not there -----------------------------------------------------------------------------------------
@@ -98,7 +104,7 @@ class CodecNotFound(NotFound):
 
 
 class EncodingNotFound(NotFound):
-    """The subject never handed out that encoding id."""
+    """The subject never assigned that encoding id."""
 
 
 class BindingNotFound(NotFound):
@@ -113,10 +119,10 @@ class Conflict(SteleError):
 
 
 class Incompatible(Conflict):
-    """The policy in force refuses the schema; `findings` say where and why, and how to mend it."""
+    """The policy in force refuses the schema; `findings` name the places, the reasons and the fixes."""
 
     def __init__(self, subject: str, findings: Sequence[Finding], *, against: int | None = None) -> None:
-        if against is None:  # what refuses is the policy itself or a validator, also of a first version
+        if against is None:  # the policy itself or a validator refuses the schema, even a first version
             super().__init__(f'the policy of subject "{subject}" refuses the schema')
         else:
             super().__init__(
@@ -128,11 +134,11 @@ class Incompatible(Conflict):
 
 
 class AlreadyExists(Conflict):
-    """The thing to create is there already."""
+    """The object to create exists already."""
 
 
 class InUse(Conflict):
-    """Other schemas refer to the version, so it cannot go."""
+    """Other schemas refer to the version, so it cannot be deleted."""
 
     def __init__(self, subject: str, version: int) -> None:
         super().__init__(f"One or more references exist to version {version} of subject '{subject}'")
@@ -153,7 +159,7 @@ class PreconditionFailed(Conflict):
 
 
 class AlreadySoftDeleted(Conflict):
-    """Soft-deleted twice; ask for permanent deletion instead."""
+    """The subject or version is soft-deleted already; request permanent deletion instead."""
 
     def __init__(self, subject: str, version: int | None = None) -> None:
         place = "" if version is None else f" Version {version}"
@@ -163,7 +169,7 @@ class AlreadySoftDeleted(Conflict):
 
 
 class NotSoftDeleted(Conflict):
-    """Permanent deletion before soft deletion."""
+    """Permanent deletion needs a soft deletion first."""
 
     def __init__(self, subject: str, version: int | None = None) -> None:
         place = "" if version is None else f" Version {version}"
@@ -184,7 +190,7 @@ class InvalidRequest(Invalid):
 
 
 _LONGEST = 500
-"""Characters of one part of a message about a schema: what is wrong may quote a name as long as the schema allows."""
+"""Highest number of characters of one part of a message about a schema, since it may quote a long name."""
 
 
 def _shorten(text: str) -> str:
@@ -195,7 +201,7 @@ class MalformedSchema(Invalid):
     """The text is not a schema of its format.
 
     `line` and `column` count from 1; `path` is a JSON Pointer (JSON formats) or a dotted name. Each is None where it
-    has no meaning; `expected` says what would have been right, and `undefined` which type nothing defines.
+    has no meaning. `expected` names what would have been valid, and `undefined` a type that nothing defines.
     """
 
     def __init__(
@@ -214,7 +220,7 @@ class MalformedSchema(Invalid):
         super().__init__(f"{place}{why}{wanted}")
         self.why = why
         self.against: int | None = None
-        """The entry of a check's `against`, from 1, that is no schema; None: the text is the new schema."""
+        """Number of the malformed entry in a check's `against`, from 1; None: the malformed text is the new schema."""
         self.line = line
         self.column = column
         self.path = path
@@ -227,7 +233,7 @@ class UnresolvedReference(MalformedSchema):
 
 
 class FormatMismatch(Invalid):
-    """The subject or namespace takes schemas of another format."""
+    """The subject or namespace accepts only schemas of another format."""
 
 
 class UnknownFormat(Invalid):
@@ -243,15 +249,15 @@ class UnknownRule(Invalid):
 
 
 class CannotConvert(Invalid):
-    """No schema of the target language stands for the source, or a format does not take part in conversions."""
+    """No schema of the target language can represent the source, or a format does not support conversions."""
 
 
 class UnknownPolicy(Invalid):
-    """The word names no compatibility policy."""
+    """The word is not the name of a compatibility policy."""
 
 
 class UnknownMode(Invalid):
-    """The word names no mode."""
+    """The word is not the name of a mode."""
 
 
 class InvalidName(Invalid):
@@ -263,7 +269,7 @@ class InvalidName(Invalid):
 
 
 class InvalidVersion(Invalid):
-    """The text is no version number."""
+    """The text is not a version number."""
 
     def __init__(self, version: str) -> None:
         super().__init__(f"'{version}' is not a version: a number between 1 and 2^31-1, or 'latest'")
@@ -275,7 +281,7 @@ class InvalidRuleSet(Invalid):
 
 
 class RulesRefused(Invalid):
-    """A schema has a rule that would have to run, and nobody said that it may."""
+    """A schema has a rule that would have to be executed, and executing rules is not enabled."""
 
 
 class IdMismatch(Invalid):
@@ -283,7 +289,7 @@ class IdMismatch(Invalid):
 
 
 class IdTaken(IdMismatch):
-    """An imported id stands for another schema already."""
+    """An imported id belongs to another schema already."""
 
     def __init__(self, schema_id: int, namespace: str) -> None:
         super().__init__(f"id {schema_id} of namespace '{namespace}' belongs to another schema")
@@ -292,18 +298,18 @@ class IdTaken(IdMismatch):
 
 
 class TooLarge(Invalid):
-    """A limit of the settings is exceeded; the sentence names it."""
+    """A limit of the settings is exceeded; the message names it."""
 
 
 # --- the request is understood and refused --------------------------------------------------------------------------
 
 
 class Refused(SteleError):
-    """The registry will not do this for this caller or in this mode."""
+    """The registry refuses the request for this caller or in this mode."""
 
 
 class ReadOnly(Refused):
-    """The mode in force forbids the write; `how` is the part of the sentence that says which mode."""
+    """The mode in force forbids the write; `how` is the part of the message that names the mode."""
 
     def __init__(self, message: str, *, subject: str = "", namespace: str = "", how: str = "in read-only mode") -> None:
         super().__init__(message)
@@ -313,15 +319,15 @@ class ReadOnly(Refused):
 
 
 class ModeChangeRefused(Refused):
-    """The mode may not change to the one asked for, now or ever."""
+    """The mode may not change to the requested one, now or ever."""
 
 
 class Unauthenticated(Refused):
-    """Nobody proved who is asking."""
+    """The caller is not authenticated."""
 
 
 class Forbidden(Refused):
-    """The caller may not do this; `operation` and `resource` say what he wanted to do, and with what.
+    """The caller may not do this; `operation` and `resource` name what was refused.
 
     They are an `Operation` and a `Resource` of `stele.core.access`, or None.
     """
@@ -335,7 +341,7 @@ class Forbidden(Refused):
 
 
 class ForeignSite(Forbidden):
-    """A page of another site made a browser send the request, as far as its headers say."""
+    """According to its headers, a page of another site made a browser send the request."""
 
 
 class ForbiddenAddress(Refused):
@@ -349,7 +355,7 @@ class QuotaUsedUp(Refused):
 class TooManyRequests(Refused):
     """The caller sends more requests than the settings allow.
 
-    `seconds` are those until he may send one again; `rate` is the name of the rate he would pass.
+    `seconds` are those until the next request is allowed; `rate` is the name of the exceeded rate.
     """
 
     def __init__(self, message: str, *, seconds: int, rate: str) -> None:
@@ -362,15 +368,15 @@ class TooManyRequests(Refused):
 
 
 class Unavailable(SteleError):
-    """Not the caller's fault; trying again may help."""
+    """The request failed through no fault of the caller; a retry may help."""
 
 
 class Overloaded(Unavailable):
-    """The server has as much to do as it takes on; after a while it has room again."""
+    """The server has no capacity for the request now; a later retry may help."""
 
 
 class TimeLimitReached(Overloaded):
-    """The request took longer than the settings allow, and was given up; `findings` were found until then."""
+    """The request took longer than the settings allow, and was stopped; `findings` were found until then."""
 
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
@@ -386,15 +392,15 @@ class SecretsLocked(Unavailable):
 
 
 class StoreUnreadable(Unavailable):
-    """The store does not answer, and a request that only reads needs it; nothing was done, so it may be sent again."""
+    """The store does not answer, and a read request needs it; nothing was done, so it may be sent again."""
 
 
 class StoreTimeout(StoreError):
-    """The log did not answer in time; the outcome of a write was looked up and is unknown still."""
+    """The log did not answer in time; the outcome of a write is unknown, even after checking."""
 
 
 class DamagedLog(StoreError):
-    """Records that were acknowledged are missing from the log, or are not what was stored; the message says where."""
+    """Acknowledged records are missing from the log, or differ from what was stored; the message names the place."""
 
 
 class RecordsTooLarge(StoreError):
@@ -402,22 +408,22 @@ class RecordsTooLarge(StoreError):
 
 
 class NewerLog(StoreError):
-    """The log has a record of a newer release; whoever cannot read it must neither write nor repair."""
+    """The log has a record of a newer release; a program that cannot read it must neither write nor repair."""
 
 
 class StoreReplaced(StoreError):
-    """The files of the log are not those that were opened: what was written last is not in the log."""
+    """The files of the log are not those that were opened: the last writes are not in the log."""
 
 
 class RegistryUnreachable(Unavailable):
-    """No server of the list answered within the retries."""
+    """No server of the list answered, even after retries."""
 
 
 # --- data and schema do not fit -------------------------------------------------------------------------------------
 
 
 class DataError(SteleError):
-    """Bytes or a datum contradict the schema they are used with."""
+    """Bytes or a datum do not fit the schema they are used with."""
 
 
 class EncodeError(DataError):
@@ -425,7 +431,7 @@ class EncodeError(DataError):
 
 
 class DecodeError(DataError):
-    """The bytes are not data of the schema; `offset` is where it showed, counted in the payload, or None."""
+    """The bytes are not data of the schema; `offset` is the position of the error in the payload, or None."""
 
     def __init__(self, why: str, *, offset: int | None = None) -> None:
         super().__init__(why if offset is None else f"{why} at byte {offset}")
@@ -434,11 +440,11 @@ class DecodeError(DataError):
 
 
 class FrameError(DataError):
-    """The bytes carry no schema id in the expected wire format."""
+    """The bytes have no schema id in the expected wire format."""
 
 
 class RuleFailed(DataError):
-    """A data rule refused a record, or could not be run; `rule` is its name, `why` what went wrong."""
+    """A data rule refused a record, or could not be run; `rule` is its name, `why` the reason."""
 
     def __init__(self, rule: str, why: str) -> None:
         super().__init__(f"the rule {rule!r} failed: {why}")
@@ -450,7 +456,7 @@ class RuleFailed(DataError):
 
 
 class NotInstalled(SteleError):
-    """A package is missing; extra is the extra of this distribution that brings it, '' when it is installed alone."""
+    """A package is missing; extra is the extra of this distribution that installs it, '' when it is installed alone."""
 
     def __init__(self, what: str, extra: str = "") -> None:
         package = f"'stele-registry[{extra}]'" if extra else what

@@ -1,4 +1,4 @@
-"""How TLS clients judge the certificates of servers: alike on every supported Python, and only where there is TLS."""
+"""Verification of server certificates by TLS clients: the same on every supported Python version."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any, Self
 
 
 def unify_verification(context: ssl.SSLContext) -> ssl.SSLContext:
-    """Make a context judge certificates as Python 3.11 does, and return it.
+    """Make a context verify certificates as Python 3.11 does, and return it.
 
-    From 3.13 on Python refuses authorities without the extension `keyUsage`, which private ones often lack, and takes
-    an intermediate authority for the root.
+    From 3.13 on Python refuses authorities without the extension `keyUsage`, which private ones often lack, and accepts
+    an intermediate authority as the root.
     """
     context.verify_flags &= ~(ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
     return context
 
 
 def make_client_context() -> ssl.SSLContext:
-    """Make a context that trusts the authorities that httpx trusts, or those that the environment names.
+    """Return a context that trusts the authorities that httpx trusts, or those that the environment names.
 
-    `SSL_CERT_FILE` is a file of them, and `SSL_CERT_DIR` a folder. The context reads them for its first connection,
-    where httpx takes 25 ms for it whenever a client is made, with TLS or not. That connection fails with an
+    `SSL_CERT_FILE` is a file of them, and `SSL_CERT_DIR` a folder. The context reads them at its first connection.
+    httpx itself takes 25 ms to read them for each new client, even without TLS. The connection fails with an
     `ssl.SSLError` when they cannot be read.
     """
     return unify_verification(_LateContext())
 
 
 class _LateContext(ssl.SSLContext):
-    """Reads its authorities when they are needed."""
+    """A context that reads its authorities at the first connection."""
 
     def __new__(cls) -> Self:
         return super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
@@ -41,12 +41,12 @@ class _LateContext(ssl.SSLContext):
             self.keylog_filename = key_log
 
     def wrap_socket(self, *args: Any, **options: Any) -> ssl.SSLSocket:
-        """Begin a connection over a socket."""
+        """Start TLS over a socket."""
         self._read_authorities()
         return super().wrap_socket(*args, **options)
 
     def wrap_bio(self, *args: Any, **options: Any) -> ssl.SSLObject:
-        """Begin a connection over buffers."""
+        """Start TLS over buffers."""
         self._read_authorities()
         return super().wrap_bio(*args, **options)
 
@@ -63,11 +63,11 @@ class _LateContext(ssl.SSLContext):
 
 
 def _find_authorities() -> tuple[str | None, str | None]:
-    """The file, or the folder."""
+    """Return the file and the folder of authorities; one of them is None."""
     if file := os.environ.get("SSL_CERT_FILE"):
         return file, None
     if folder := os.environ.get("SSL_CERT_DIR"):
         return None, folder
-    import certifi  # what httpx trusts
+    import certifi  # the authorities that httpx trusts
 
     return certifi.where(), None

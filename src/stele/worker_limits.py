@@ -10,13 +10,13 @@ import signal
 
 
 def limit_time(seconds: float) -> None:
-    """Let the system end this process after some seconds of processor time; 0 takes that back."""
+    """Make the system end this process after some seconds of processor time; 0 removes the limit."""
     with contextlib.suppress(AttributeError):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def limit_memory(address_space: int) -> None:
-    """Bound the address space of this process, in bytes, and leave no dump behind when it ends."""
+    """Limit the address space of this process, in bytes, and turn off core dumps."""
     try:
         import resource
     except ImportError:

@@ -1,6 +1,6 @@
-"""A process that runs one script, is asked over its standard input and output, and can be killed.
+"""A process that runs one script, communicates over its standard input and output, and can be killed.
 
-For libraries that cannot be interrupted, or that take their whole process down with them.
+It is for libraries that cannot be interrupted, or that crash their whole process.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 OWN_FOLDER: Final = str(Path(__file__).parent.parent)
-"""Where a script finds Stele: an isolated process knows no paths but those it is told."""
+"""Folder that contains Stele, for scripts: an isolated process only knows the paths that it is given."""
 _NICENESS: Final = 5
-"""Added to the priority number of a worker: where processors are short, the server's event loop comes first."""
+"""Increment of a worker's nice value, so that the server's event loop has priority when processors are busy."""
 
 
 class WorkerProcess:
     """One running process. Raises OSError when it cannot be started."""
 
     def __init__(self, script: str, *arguments: str) -> None:
-        """Start the script isolated (`python -I`); its arguments tell it where its packages are."""
+        """Start the script isolated (`python -I`). Its arguments name the folders of its packages."""
         self._process = subprocess.Popen(
             [sys.executable, "-I", script, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt typed at a terminal is for the server alone
+            start_new_session=True,  # an interrupt from the terminal must reach the server only
         )
         if sys.platform != "win32":
             with contextlib.suppress(OSError):  # it has ended already
@@ -51,14 +51,14 @@ class WorkerProcess:
             yield
         finally:
             alarm.cancel()
-            alarm.join()  # from here on it kills nobody
+            alarm.join()  # from here on the timer cannot kill the process
 
     def _time_out(self) -> None:
         self.has_timed_out = True
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process, whatever it is doing."""
+        """Kill the process in any state."""
         self._process.kill()
 
     def find_signal(self, seconds: float) -> int:
@@ -74,7 +74,7 @@ class WorkerProcess:
         self._close_pipes()
 
     def abandon(self) -> None:
-        """Close this side of the pipes without touching the process: after a fork it belongs to the parent."""
+        """Close this side of the pipes without touching the process: after a fork it belongs to the parent process."""
         self._close_pipes()
         self._process.returncode = self._process.returncode or 0  # keeps Popen from warning about a running child
 

@@ -1,4 +1,4 @@
-"""Foreign clients, unmodified, against a real server; and a broker that lives in librdkafka.
+"""Other vendors' clients, unmodified, against a real server; and a broker, either librdkafka's mock or a real one.
 
 `STELE_INTEROP_URL` names another registry to run the same tests against.
 """
@@ -56,7 +56,7 @@ def topic() -> str:
 
 @pytest.fixture(scope="session", params=["librdkafka", pytest.param("kraft", marks=pytest.mark.servers)])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a broker: the one inside librdkafka, and a real one."""
+    """Address of a broker: first the mock broker in librdkafka, then a real one."""
     if request.param == "kraft":
         with kafka(tmp_path_factory.mktemp("kafka")) as address:
             yield address
@@ -67,7 +67,7 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def compile_proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], list[ModuleType]]:
-    """Generates Python modules from .proto texts by file name, in the order given.
+    """Function that generates Python modules from .proto texts by file name, in the order given.
 
     The generated code registers its files in one pool for the whole process, so each test needs file names and
     packages of its own.

@@ -1,4 +1,4 @@
-"""RFC 5869 by the names of the package `hkdf`, which confluent-kafka's local KMS imports and which has no wheel."""
+"""RFC 5869 with the interface of the package `hkdf`. confluent-kafka's local KMS imports it, but it has no wheel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def hkdf_extract(salt: bytes | None, input_key_material: bytes, hash: Callable[..., Any]) -> bytes:  # noqa: A002 - theirs
-    """The first step: a key of the digest's length."""
+    """Return the result of the first step: a key of the digest's length."""
     return hmac.new(salt or bytes(hash().digest_size), input_key_material, hash).digest()
 
 
@@ -19,7 +19,7 @@ def hkdf_expand(
     length: int = 32,
     hash: Callable[..., Any] = sha512,  # noqa: A002 - theirs
 ) -> bytes:
-    """The second step: as many bytes as wanted."""
+    """Return the result of the second step: `length` bytes."""
     output = block = b""
     while len(output) < length:
         block = hmac.new(

@@ -1,4 +1,4 @@
-"""One record in three languages, and both sides' ways to write and read it by rules."""
+"""One record in three schema languages, and functions with which both sides write and read it by rules."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ message Order {
 
 
 def their_rules() -> RuleRegistry:
-    """Everything confluent-kafka runs rules with."""
+    """Return a rule registry with confluent-kafka's executors."""
     sys.modules.setdefault("hkdf", hkdf_stand_in)
     from confluent_kafka.schema_registry.rules.encryption.localkms.local_driver import LocalKmsDriver
 
@@ -103,7 +103,7 @@ def their_rules() -> RuleRegistry:
 
 @dataclass
 class Case:
-    """A language. value is what both sides write; plain shows a value of either side as a dict."""
+    """A schema language. `value` is written by both sides; `plain` converts a value of either side to a dict."""
 
     name: str
     text: str
@@ -113,12 +113,12 @@ class Case:
     their_options: dict[str, Any] | None = None
 
     def schema(self, *rules: Rule, text: str = "", **more: Any) -> Schema:
-        """A version with domain rules, or with whatever more says."""
+        """Return a version with domain rules, or with the members in `more`."""
         rule_set = RuleSet(domain_rules=list(rules), **more.pop("rule_set", {}))
         return Schema(text or self.text, self.name, rule_set=rule_set, **more)
 
     def they_write(self, client: TheirClient, topic: str, value: Any = None) -> bytes:
-        """What confluent-kafka writes with the newest version."""
+        """Return what confluent-kafka writes with the newest version."""
         conf = {"auto.register.schemas": False, "use.latest.version": True, **(self.their_options or {})}
         arguments: dict[str, Any] = {"conf": conf, "rule_conf": {"secret": SECRET}, "rule_registry": their_rules()}
         match self.name:
@@ -128,7 +128,7 @@ class Case:
                 serializer = TheirJsonSerializer(None, client, **arguments)
             case _:
                 serializer = TheirProtobufSerializer(self.message, client, **arguments)
-        own = deepcopy(self.value if value is None else value)  # their rules change what they are given
+        own = deepcopy(self.value if value is None else value)  # confluent-kafka's rules change their input
         try:
             data: bytes = serializer(own, _context(topic))
         finally:
@@ -145,7 +145,10 @@ class Case:
         marked: str = "",
         headers: SeenHeaders = None,
     ) -> dict[str, Any]:
-        """What confluent-kafka makes of it, as readers of the newest version, or the newest with a property `mark`."""
+        """Return what confluent-kafka reads.
+
+        `latest` reads with the newest version, `marked` with the newest version whose property `mark` has this value.
+        """
         conf = {"use.latest.version": latest, **(self.their_options or {})}
         if headers:
             conf["schema.id.deserializer"] = dual_schema_id_deserializer
@@ -167,7 +170,7 @@ class Case:
     def we_write(
         self, client: SchemaRegistryClient, topic: str, value: Any = None, rules: Rules | None = None
     ) -> bytes:
-        """What we write with the newest version."""
+        """Return what Stele writes with the newest version."""
         kind = {"AVRO": AvroSerializer, "JSON": JsonSerializer, "PROTOBUF": ProtobufSerializer}[self.name]
         serializer: Any = kind(client, use_latest=True, rules=rules or Rules({"secret": SECRET}))
         data: bytes = serializer(self.value if value is None else value, topic=topic)
@@ -183,7 +186,7 @@ class Case:
         marked: str = "",
         headers: SeenHeaders = None,
     ) -> dict[str, Any]:
-        """What we make of it, likewise."""
+        """Return what Stele reads, with the same options."""
         chosen = {"mark": marked} if marked else None
         kind = {"AVRO": AvroDeserializer, "JSON": JsonDeserializer, "PROTOBUF": ProtobufDeserializer}[self.name]
         deserializer: Any = kind(client, use_latest=latest, use_metadata=chosen, rules=Rules({"secret": SECRET}))
@@ -191,19 +194,19 @@ class Case:
 
 
 def avro_case() -> Case:
-    """The record in Avro."""
+    """Return the record in Avro."""
     value = {"id": 7, "note": "ring twice", "raw": b"\0\xff", "lines": [{"text": "one"}, {"text": "two"}]}
     return Case("AVRO", json.dumps(AVRO), value, dict)
 
 
 def json_case() -> Case:
-    """The record in JSON."""
+    """Return the record in JSON."""
     value = {"id": 7, "note": "ring twice", "lines": [{"text": "one"}, {"text": "two"}]}
     return Case("JSON", json.dumps(JSON), value, dict, their_options={"validate": True})
 
 
 def protobuf_case(message: type[Message], package: str) -> Case:
-    """The record in Protobuf, of a class that was generated without the tags."""
+    """Return the record in Protobuf, of a class that was generated without the tags."""
     value: Any = message()
     value.id, value.note, value.raw = 7, "ring twice", b"\0\xff"
     value.lines.add(text="one")

@@ -1,4 +1,4 @@
-"""Unmodified clients prove who they are over TLS: to one server with every method on, and two workers."""
+"""Unmodified clients authenticate over TLS to a server with every method enabled and two workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEMA = TheirSchema('{"type": "string"}', "AVRO")
 
 
 class SecuredServer(NamedTuple):
-    """A server, the folder with its certificates and passwords, and the issuer whose tokens it takes."""
+    """A server, the folder with its certificates and passwords, and the issuer whose tokens it accepts."""
 
     url: str
     folder: Path
@@ -38,13 +38,13 @@ class SecuredServer(NamedTuple):
 
     @property
     def ca(self) -> str:
-        """The file of the authority."""
+        """File of the certificate authority."""
         return str(self.folder / "ca.pem")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
-    """Ann has the password `one`; carl has a certificate."""
+    """A server on which ann has the password `one` and carl has a certificate."""
     folder = tmp_path_factory.mktemp("secured")
     write_certificates(folder)
     (folder / "users").write_text(f"ann:{bcrypt.hashpw(b'one', bcrypt.gensalt(4)).decode()}\n")
@@ -85,13 +85,13 @@ def _wait(server: SecuredServer, process: Process) -> None:
 
 
 def status(server: SecuredServer, path: str = "/subjects", **headers: str) -> httpx.Response:
-    """An answer to a request with these headers."""
+    """Return the response to a request with these headers."""
     context = ssl.create_default_context(cafile=server.ca)
     return httpx.get(f"{server.url}{path}", headers=headers, verify=context, timeout=120)
 
 
 def test_confluents_client_with_a_password(server: SecuredServer) -> None:
-    """The setting `basic.auth.user.info` is enough, and a wrong password is a 401 in Confluent's shape."""
+    """The setting `basic.auth.user.info` is enough. A wrong password returns a 401 in Confluent's format."""
     conf = {"url": server.url, "ssl.ca.location": server.ca}
     with TheirClient({**conf, "basic.auth.user.info": "ann:one"}) as client:
         assert client.register_schema("basic-value", SCHEMA) > 0
@@ -102,7 +102,7 @@ def test_confluents_client_with_a_password(server: SecuredServer) -> None:
 
 
 def test_confluents_client_with_oauth(server: SecuredServer) -> None:
-    """The client gets its token by its OAuth settings, and the server takes it for the issuer's client."""
+    """The client gets its token with its OAuth settings, and the server accepts it."""
     conf = {
         "url": server.url,
         "ssl.ca.location": server.ca,
@@ -120,7 +120,7 @@ def test_confluents_client_with_oauth(server: SecuredServer) -> None:
 
 
 def test_confluents_client_with_a_certificate(server: SecuredServer, tmp_path: Path) -> None:
-    """Its `ssl.*` settings are enough; a certificate of another authority does not get through."""
+    """The client's `ssl.*` settings are enough. A certificate of another authority is refused."""
     conf = {
         "url": server.url,
         "ssl.ca.location": server.ca,
@@ -137,7 +137,7 @@ def test_confluents_client_with_a_certificate(server: SecuredServer, tmp_path: P
 
 
 def test_confluents_client_with_an_api_key(server: SecuredServer) -> None:
-    """A key is made by a command, serves as token and as password, and is worth nothing once it is revoked."""
+    """A command creates a key that works as token and as password, and is refused after it is revoked."""
     common = ["--registry", server.url, "--ca", server.ca, "--user", "ann:one"]
     result = CliRunner().invoke(app, ["key", "create", "billing", "--group", "services", "--expires", "90d", *common])
     assert result.exit_code == 0, result.output
@@ -160,7 +160,7 @@ def test_confluents_client_with_an_api_key(server: SecuredServer) -> None:
 
 
 def test_our_client_with_oauth(server: SecuredServer) -> None:
-    """The client, and a command told so by the environment, get their tokens themselves."""
+    """Stele's client, and a command with OAuth settings in its environment, get their tokens themselves."""
     auth = OAuthClientCredentials(f"{server.issuer.url}/token", "client", "secret", scope="schema-registry")
     context = ssl.create_default_context(cafile=server.ca)
     with SchemaRegistryClient(server.url, auth=auth, verify=context) as client:
@@ -177,7 +177,7 @@ def test_our_client_with_oauth(server: SecuredServer) -> None:
 
 
 def test_pages_of_the_server(server: SecuredServer) -> None:
-    """Probes want no credentials, metrics and the index do, and a 401 names the methods."""
+    """Probes need no credentials, metrics and the index do, and a 401 names the methods."""
     assert status(server, "/health/live").status_code == status(server, "/health/ready").status_code == 200
     for path in ("/", "/metrics", "/subjects", "/api/journal", "/_docs/native/openapi.json", "/schemagroups"):
         answer = status(server, path)
@@ -190,7 +190,7 @@ def test_pages_of_the_server(server: SecuredServer) -> None:
 
 
 def test_a_renewed_certificate(server: SecuredServer) -> None:
-    """New connections get it within seconds from all workers, and so do authorities; half a file changes nothing."""
+    """All workers use a renewed certificate or authority for new connections within seconds, and ignore half a file."""
 
     def read_serial() -> str:
         host, port = server.url.removeprefix("https://").split(":")
@@ -217,7 +217,10 @@ def test_a_renewed_certificate(server: SecuredServer) -> None:
 
 
 def _wait_for_both_workers(find: Callable[[], str | int], wanted: str | int) -> None:
-    """Return when nothing else was found for longer than a worker goes on with old files: one may answer many times."""
+    """Return when ten rounds of eight requests have all had the wanted result.
+
+    That is longer than a worker uses old files. A single worker may answer many requests in a row.
+    """
     until = time.monotonic() + 120
     rounds = 0
     while rounds < 10:
@@ -227,7 +230,7 @@ def _wait_for_both_workers(find: Callable[[], str | int], wanted: str | int) -> 
 
 
 def _read_as(server: SecuredServer, folder: Path) -> int:
-    """Status of a request with the client certificate of a folder; 0 if the connection is refused."""
+    """Return the status of a request with the client certificate of a folder; 0 if the connection is refused."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -239,14 +242,14 @@ def _read_as(server: SecuredServer, folder: Path) -> int:
 
 
 def _sign_long_token(server: SecuredServer) -> str:
-    """A token that outlives the building of a program, or its wait for another one."""
+    """Return a token that stays valid while a program is built, or waits for another build."""
     return server.issuer.sign_token(exp=int(time.time()) + 3600)
 
 
 @pytest.mark.servers
 @pytest.mark.timeout(600)
 def test_franz_go(server: SecuredServer) -> None:
-    """franz-go's client logs in with a password and with a token, and sees a 401 as such."""
+    """franz-go's client authenticates with a password and with a token, and reports a 401 as such."""
     assert shutil.which("go"), "go is missing: this test needs Go 1.24 or newer"
     folder = Path(__file__).parent / "go"
     for credentials in ("ann:one", _sign_long_token(server)):
@@ -257,7 +260,7 @@ def test_franz_go(server: SecuredServer) -> None:
 
 _CARGO_SECONDS = 300
 _OLDEST_RUST = (1, 86)
-"""Of the client's dependencies; the Rust of Debian 12 is older."""
+"""Oldest Rust version that the client's dependencies support. The Rust of Debian 12 is older."""
 
 
 def find_cargo() -> str | None:
@@ -273,7 +276,7 @@ def find_cargo() -> str | None:
 @pytest.mark.servers
 @pytest.mark.timeout(600)
 def test_rust(server: SecuredServer) -> None:
-    """schema_registry_converter's client logs in over TLS with a password and with a token; wrong ones are refused."""
+    """schema_registry_converter's client authenticates over TLS with password and token; wrong ones are refused."""
     cargo = find_cargo()
     if cargo is None:
         pytest.skip("needs Cargo of Rust 1.86 or newer, and the headers of OpenSSL")

@@ -1,6 +1,6 @@
 """Azure's clients from PyPI, unmodified, against a real server: 28 of the must-have behaviours of the CNCF reference.
 
-They insist on https, so the server stands behind something that ends TLS, as servers do.
+The clients require https, so a TLS proxy runs in front of the server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOCAL = "127.0.0.1"
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """Files of a new certificate for this address, signed by itself, and of its key."""
+    """Create a self-signed certificate for this address. Return the files of the certificate and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, LOCAL)])
     now = datetime.now(UTC)
@@ -46,7 +46,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def ending_tls(url: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Listen on a port of its own, decrypt, and pass on to the URL; yields host and port, and the certificate."""
+    """Run a TLS proxy for the URL on its own port. Yield host and port, and the certificate."""
     own, key = certificate(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own, key)
@@ -83,13 +83,13 @@ def ending_tls(url: str, folder: Path) -> Iterator[tuple[str, Path]]:
 
 @pytest.mark.parametrize("store", ["memory:", "sqlite:///stele.db"])
 def test_28_azure_clients(store: str, tmp_path: Path) -> None:
-    """28: the registry's client, blocking and not, and its Avro and JSON encoders do all they can do."""
+    """28: the registry's client, blocking and async, and its Avro and JSON encoders pass all their calls."""
     assert (TOOLS / "python").exists(), f"no environment of tools at {TOOLS.parent}: run `make test`, which makes it"
     with serving("--store", store, folder=tmp_path) as server, ending_tls(server.url, tmp_path) as (host, ca):
         run(TOOLS / "python", HERE / "tools" / "azure_clients.py", host, ca)
 
 
 def test_28_below_a_prefix(tmp_path: Path) -> None:
-    """28: the client takes a path in the name of its namespace, so the dialect's prefix does as well."""
+    """28: the client accepts a path in the name of its namespace, so the dialect's prefix works too."""
     with serving("--store", "memory:", folder=tmp_path) as server, ending_tls(server.url, tmp_path) as (host, ca):
         run(TOOLS / "python", HERE / "tools" / "azure_clients.py", f"{host}/cncf", ca)

@@ -18,8 +18,8 @@ OBJECT = '{"type":"object"}'
 
 
 def through(broker: str, topic: str, produce: Callable[[Producer], None], count: int) -> list[Message]:
-    """Produce, flush, and consume that many records."""
-    # Without idempotence, a record whose acknowledgement is late is there twice.
+    """Produce, flush, and consume `count` records."""
+    # Without idempotence, a record with a late acknowledgement is stored twice.
     producer = Producer({"bootstrap.servers": broker, "enable.idempotence": True})
     produce(producer)
     assert producer.flush(120) == 0
@@ -39,7 +39,7 @@ def through(broker: str, topic: str, produce: Callable[[Producer], None], count:
 
 
 def test_they_produce_we_consume(ours: SchemaRegistryClient, theirs: TheirClient, broker: str, topic: str) -> None:
-    """Keys and values of their serializer come out of the broker as what went in."""
+    """Keys and values that confluent-kafka's serializer produced are consumed unchanged."""
     serialize = TheirAvroSerializer(theirs, SCHEMA)
 
     def produce(producer: Producer) -> None:
@@ -58,9 +58,10 @@ def test_they_produce_we_consume(ours: SchemaRegistryClient, theirs: TheirClient
 
 
 def test_we_produce_they_consume(ours: SchemaRegistryClient, theirs: TheirClient, broker: str, topic: str) -> None:
-    """And the other way round, with the identity in headers for every second record.
+    """Records that Stele produced are consumed by confluent-kafka, half of them with the identity in headers.
 
-    Their reader refuses payloads shorter than six bytes wherever the identity is, so the values are longer.
+    confluent-kafka's deserializer refuses payloads shorter than six bytes wherever the identity is, so the values are
+    longer.
     """
     in_front = AvroSerializer(ours, SCHEMA, auto_register=True)
     in_header = AvroSerializer(ours, SCHEMA, auto_register=True, id_in=IdPlace.HEADER)
@@ -81,7 +82,7 @@ def test_we_produce_they_consume(ours: SchemaRegistryClient, theirs: TheirClient
 
 
 def test_one_topic_of_several_formats(ours: SchemaRegistryClient, broker: str, topic: str) -> None:
-    """One deserializer reads Avro, JSON and tombstones of one topic, each by what it carries."""
+    """One deserializer reads Avro, JSON and tombstones from one topic, each by its own schema."""
     avro = AvroSerializer(ours, SCHEMA, auto_register=True, naming=lambda topic, field, record: f"{topic}-avro")
     json = JsonSerializer(ours, OBJECT, auto_register=True, naming=lambda topic, field, record: f"{topic}-json")
 

@@ -1,4 +1,4 @@
-"""Expressions mean the same to confluent-kafka's rules and to ours: one result each, or a failure of both."""
+"""Expressions have the same result in confluent-kafka's rules and in Stele's, or fail in both."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ message.took < duration('2s') · message.at.getFullYear() == 2026 · size(messag
 
 
 def split(text: str) -> list[str]:
-    """The expressions of a block."""
+    """Return the expressions of a block."""
     return [part.strip() for line in text.strip().splitlines() for part in line.split(" · ")]
 
 
 def attempt(run: Any, value: Any) -> tuple[bool, Any]:
-    """Whether it worked, and what came out, messages as dicts."""
+    """Return whether a call succeeded, and its result, with messages as dicts."""
     try:
         result = run(deepcopy(value))
     except Exception as error:
@@ -91,7 +91,7 @@ def attempt(run: Any, value: Any) -> tuple[bool, Any]:
 
 
 def both(expression: str, kind: str, value: Any) -> tuple[tuple[bool, Any], tuple[bool, Any]]:
-    """What they and we make of a value."""
+    """Return the results of confluent-kafka and of Stele for a value."""
     rule = TheirRule("r", None, RuleKind[kind], TheirMode.WRITE, "CEL", None, None, expression, None, None, False)
     context = TheirContext(None, None, None, TheirSchema("{}", "JSON"), "s", TheirMode.WRITE, rule, 0, [], None, None)
     theirs, ours = TheirExecutor(), CelExecutor(Tools({}, None, None, lambda: 0))
@@ -108,7 +108,7 @@ def both(expression: str, kind: str, value: Any) -> tuple[tuple[bool, Any], tupl
 
 @pytest.mark.parametrize("expression", split(EXPRESSIONS))
 def test_values(expression: str) -> None:
-    """As a transformation and as a condition, on a value of Avro or JSON."""
+    """An expression on an Avro or JSON value, as transformation and as condition, has the same result on both sides."""
     they, we = both(expression, "TRANSFORM", VALUE)
     assert they[0] == we[0], (they, we)
     assert not they[0] or they[1] == we[1]
@@ -119,7 +119,7 @@ def test_values(expression: str) -> None:
 
 @pytest.mark.parametrize("expression", split(MESSAGE_EXPRESSIONS))
 def test_messages(expression: str) -> None:
-    """As a condition where it is one, else as a transformation, on a Protobuf message."""
+    """An expression on a Protobuf message, as condition or as transformation, has the same result on both sides."""
     message: Any = get_format("protobuf").parse(PROTO.encode(), {}).message_class()()
     fields = {"id": 7, "note": "n", "first": {"text": "f"}, "lines": [{"text": "a"}], "counts": {"k": 1}, "right": 3}
     times = {"at": "2026-01-02T03:04:05Z", "took": "1.5s", "number": 7, "raw": "AP8="}

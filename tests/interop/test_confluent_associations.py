@@ -29,7 +29,7 @@ def associate(client: TheirClient, topic: str, subject: str, lifecycle: str = "W
 
 
 def test_associations_are_made_found_and_ended(theirs: TheirClient, topic: str) -> None:
-    """The client's three methods, with and without a namespace."""
+    """The client's three methods create, find and delete associations, with and without a namespace."""
     theirs.register_schema(f"{topic}-any", Schema(ORDER, "AVRO"))
     assert theirs.get_associations_by_resource_name(topic, CLUSTER) == []
     associate(theirs, topic, f"{topic}-any")
@@ -48,7 +48,7 @@ def test_associations_are_made_found_and_ended(theirs: TheirClient, topic: str) 
 
 
 def test_a_schema_comes_and_goes_with_its_association(theirs: TheirClient, topic: str) -> None:
-    """An association brings its schema, and takes it along when its end cascades."""
+    """An association registers its schema, and a cascading deletion of it deletes the schema."""
     info = AssociationCreateOrUpdateInfo(association_type="value", lifecycle="STRONG", schema=Schema(ORDER, "AVRO"))
     associations = theirs.create_association(
         AssociationCreateOrUpdateRequest(topic, CLUSTER, f"id-{topic}", "topic", [info])
@@ -82,7 +82,7 @@ def test_serializer_finds_the_subject_by_association(theirs: TheirClient, topic:
 
 
 def test_serializer_falls_back_to_the_topic(theirs: TheirClient, topic: str) -> None:
-    """A topic without association gets its usual subject, or an error where that is wished."""
+    """A topic without association gets its usual subject, or an error if the fallback is disabled."""
     context = SerializationContext(topic, MessageField.VALUE)
     AvroSerializer(theirs, ORDER, conf=STRATEGY)({"id": 7}, context)
     assert f"{topic}-value" in theirs.get_subjects()

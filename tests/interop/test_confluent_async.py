@@ -1,4 +1,4 @@
-"""confluent-kafka's awaited client and serializers, unmodified: every format, naming strategy, place of identity."""
+"""confluent-kafka's async client and serializers, unmodified: every format, naming strategy and place of identity."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ STRATEGIES = {
 
 @pytest_asyncio.fixture
 async def client(registry_url: str) -> AsyncIterator[AsyncSchemaRegistryClient]:
-    """The awaited client."""
+    """confluent-kafka's async client."""
     async with AsyncSchemaRegistryClient({"url": registry_url}) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def fresh(registry_url: str) -> AsyncIterator[AsyncSchemaRegistryClient]:
-    """Another one, which has seen nothing yet."""
+    """A second client with an empty cache."""
     async with AsyncSchemaRegistryClient({"url": registry_url}) as client:
         yield client
 
 
 def context(topic: str, headers: list[Any] | None = None) -> SerializationContext:
-    """Where a record's value goes."""
+    """Return the serialization context of a record's value."""
     return SerializationContext(topic, MessageField.VALUE, headers)
 
 
 async def test_client(client: AsyncSchemaRegistryClient, fresh: AsyncSchemaRegistryClient, topic: str) -> None:
-    """Registering, finding in every way, verdicts, settings, modes, metadata, deletion."""
+    """Registration, all lookups, verdicts, settings, modes, metadata and deletion work."""
     one, two = (
         Schema(RECORD % "R", "AVRO"),
         Schema((RECORD % "R").replace("}]}", '},{"name":"b","type":"int","default":0}]}')),
@@ -109,7 +109,7 @@ async def test_client(client: AsyncSchemaRegistryClient, fresh: AsyncSchemaRegis
 async def test_avro(
     client: AsyncSchemaRegistryClient, fresh: AsyncSchemaRegistryClient, topic: str, subject: str, place: str
 ) -> None:
-    """Avro records, registered under the subject of each strategy, identity in front or in a header."""
+    """Avro records round-trip for each naming strategy, with the identity in the prefix or in a header."""
     record = f"A{topic[-8:]}"
     conf: dict[str, Any] = {"subject.name.strategy": STRATEGIES[subject]}
     headers: list[Any] = []
@@ -128,7 +128,7 @@ async def test_avro(
 async def test_json(
     client: AsyncSchemaRegistryClient, fresh: AsyncSchemaRegistryClient, topic: str, subject: str, place: str
 ) -> None:
-    """JSON documents likewise; the title is the record's name."""
+    """JSON documents round-trip likewise. The title is the record's name."""
     record = f"J{topic[-8:]}"
     conf: dict[str, Any] = {"subject.name.strategy": STRATEGIES[subject]}
     headers: list[Any] = []
@@ -151,7 +151,7 @@ async def test_protobuf(
     place: str,
     compile_proto: Callable[[dict[str, str]], list[ModuleType]],
 ) -> None:
-    """Protobuf messages that are not the first of their file, likewise."""
+    """Protobuf messages that are not the first of their file round-trip likewise."""
     package = f"awaited.p{topic[-8:]}"
     (module,) = compile_proto({f"awaited_{topic[-8:]}.proto": PROTO.replace("package awaited", f"package {package}")})
     conf: dict[str, Any] = {"subject.name.strategy": STRATEGIES[subject]}
@@ -170,7 +170,7 @@ async def test_protobuf(
 async def test_use_latest_and_by_id(
     client: AsyncSchemaRegistryClient, fresh: AsyncSchemaRegistryClient, topic: str
 ) -> None:
-    """Serializers that register nothing take the newest version, the one with some metadata, or one by its id."""
+    """Serializers without registration use the newest version, the one with given metadata, or one by its id."""
     schema_id = await client.register_schema(f"{topic}-value", Schema(RECORD % "L", "AVRO"))
     owned = Metadata(tags=None, properties=MetadataProperties({"major": "1"}), sensitive=None)
     wider = (RECORD % "L").replace("}]}", '},{"name":"b","type":"int","default":0}]}')

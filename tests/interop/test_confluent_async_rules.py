@@ -1,4 +1,4 @@
-"""confluent-kafka's awaited serializers and ours, on the same rule sets: what one writes the other reads."""
+"""confluent-kafka's async serializers and Stele's, with the same rule sets: each reads what the other writes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ SMALL = Rule("small", kind="CONDITION", mode="WRITE", type="CEL", expr="message.
 
 @pytest_asyncio.fixture
 async def theirs(registry_url: str, tmp_path: Path) -> AsyncIterator[TheirClient]:
-    """confluent-kafka's awaited client, which trusts no authority: to read all of them takes each client 45 ms."""
+    """confluent-kafka's async client without certificate authorities: loading all of them takes each client 45 ms."""
     async with TheirClient({"url": registry_url, "ssl.ca.location": str(tmp_path)}) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def ours(registry_url: str) -> AsyncIterator[AsyncSchemaRegistryClient]:
-    """Stele's awaited client."""
+    """Stele's async client."""
     async with AsyncSchemaRegistryClient(registry_url, timeout=120, deadline=240) as client:
         yield client
 
@@ -63,7 +63,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 async def they_write(case: Case, client: TheirClient, topic: str, value: Any, **conf: Any) -> bytes:
-    """What confluent-kafka writes with the newest version."""
+    """Return what confluent-kafka writes with the newest version."""
     settings = {"auto.register.schemas": False, "use.latest.version": True, **conf}
     first = (client, None) if case.name == "AVRO" else (None, client)
     serializer = await THEIRS[case.name][0](
@@ -77,7 +77,7 @@ async def they_write(case: Case, client: TheirClient, topic: str, value: Any, **
 
 
 async def they_read(case: Case, client: TheirClient, topic: str, data: bytes) -> Any:
-    """What confluent-kafka makes of it."""
+    """Return what confluent-kafka reads."""
     named = {"schema_registry_client": client}
     deserializer = await THEIRS[case.name][1](
         **({"schema_str": None} | named), rule_conf={"secret": SECRET}, rule_registry=their_rules()
@@ -89,7 +89,7 @@ async def they_read(case: Case, client: TheirClient, topic: str, data: bytes) ->
 
 
 async def we_write(case: Case, client: AsyncSchemaRegistryClient, topic: str, value: Any, **more: Any) -> bytes:
-    """What we write with the newest version."""
+    """Return what Stele writes with the newest version."""
     serializer = OURS[case.name][0](client, use_latest=True, rules=Rules({"secret": SECRET}), **more)
     data = await AsyncSerializer(serializer)(value, topic=topic)
     assert data is not None
@@ -97,7 +97,7 @@ async def we_write(case: Case, client: AsyncSchemaRegistryClient, topic: str, va
 
 
 async def we_read(case: Case, client: AsyncSchemaRegistryClient, topic: str, data: bytes) -> Any:
-    """What we make of it."""
+    """Return what Stele reads."""
     return await AsyncDeserializer(OURS[case.name][1](client, rules=Rules({"secret": SECRET})))(data, topic=topic)
 
 
@@ -105,7 +105,7 @@ async def we_read(case: Case, client: AsyncSchemaRegistryClient, topic: str, dat
 async def test_conditions_changes_and_encryption(
     case: Case, algorithm: str, ours: AsyncSchemaRegistryClient, theirs: TheirClient, topic: str
 ) -> None:
-    """All four pairs of a writer and a reader agree, under keys either side makes, and both refuse the same."""
+    """All four pairs of writer and reader agree, with keys that either side created, and refuse the same values."""
     hide = Rule(
         "hide",
         type="ENCRYPT",
@@ -134,7 +134,7 @@ async def test_conditions_changes_and_encryption(
 
 
 async def test_a_kek_must_be_named(ours: AsyncSchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """Neither side makes up the name of a KEK; both find it in the metadata where the rule does not say it."""
+    """Neither side invents the name of a KEK. Both find it in the metadata if the rule lacks it."""
     case = avro_case()
     bare = Rule("hide", type="ENCRYPT", tags=["PII"])
     await ours.register(f"{topic}-value", case.schema(bare))
@@ -155,7 +155,7 @@ async def test_a_kek_must_be_named(ours: AsyncSchemaRegistryClient, theirs: Thei
 
 
 async def test_associated_subjects(ours: AsyncSchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """Both sides find the subject the topic is associated with, and fall back to the topic's own."""
+    """Both sides use the subject that the topic is associated with, and else the topic's default subject."""
     case, shared = avro_case(), f"{topic}-shared"
     await ours.register(shared, Schema(case.text))
     info = AssociationCreateOrUpdateInfo(subject=shared, association_type="value", lifecycle="WEAK")

@@ -15,7 +15,7 @@ BAD = Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"string"}
 
 
 def test_register_and_find(theirs: TheirClient, topic: str) -> None:
-    """Registration, look-up, and every way of finding a schema."""
+    """Registration, lookup, and every way of finding a schema work."""
     schema_id = theirs.register_schema(topic, ONE)
     assert theirs.register_schema(topic, ONE) == schema_id
     assert theirs.get_schema(schema_id).schema_str == ONE.schema_str
@@ -32,7 +32,7 @@ def test_register_and_find(theirs: TheirClient, topic: str) -> None:
 
 
 def test_references(theirs: TheirClient, topic: str) -> None:
-    """A schema with a reference keeps it."""
+    """A registered schema keeps its reference."""
     theirs.register_schema(topic, ONE)
     user = '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}'
     reference = SchemaReference("R", topic, 1)
@@ -42,7 +42,7 @@ def test_references(theirs: TheirClient, topic: str) -> None:
 
 
 def test_compatibility_and_config(theirs: TheirClient, topic: str) -> None:
-    """Verdicts, levels, and refusals with the codes their users look for."""
+    """Verdicts, levels, and error codes of refusals are those that the client expects."""
     theirs.register_schema(topic, ONE)
     assert theirs.test_compatibility(topic, TWO)
     assert not theirs.test_compatibility(topic, BAD)
@@ -57,7 +57,7 @@ def test_compatibility_and_config(theirs: TheirClient, topic: str) -> None:
 
 
 def test_deletion(theirs: TheirClient, topic: str) -> None:
-    """Soft and permanent deletion, and the error afterwards."""
+    """Soft and permanent deletion work, and the subject is not found afterwards."""
     theirs.register_schema(topic, ONE)
     theirs.register_schema(topic, TWO)
     assert theirs.delete_version(topic, 1) == 1

@@ -14,20 +14,20 @@ from confluent_kafka.schema_registry.rules.encryption.dek_registry.dek_registry_
 
 @pytest.fixture
 def keys(registry_url: str) -> Iterator[DekRegistryClient]:
-    """The client; it remembers what it has seen."""
+    """The client. It caches what it has read."""
     with DekRegistryClient({"url": registry_url}) as client:
         yield client
 
 
 @pytest.fixture
 def forgetful(registry_url: str) -> Iterator[DekRegistryClient]:
-    """Another client, which has seen nothing."""
+    """A second client with an empty cache."""
     with DekRegistryClient({"url": registry_url}) as client:
         yield client
 
 
 def test_keys_of_a_client(keys: DekRegistryClient, forgetful: DekRegistryClient, registry_url: str, topic: str) -> None:
-    """A KEK and wrapped DEKs are registered and read back; what is not there is a 404, what is there a 409."""
+    """A KEK and wrapped DEKs are registered and read back. A missing one is a 404, an existing one a 409."""
     with pytest.raises(SchemaRegistryError) as missing:
         keys.get_kek(topic)
     assert (missing.value.http_status_code, missing.value.error_code) == (404, 40470)
@@ -60,7 +60,7 @@ def test_keys_of_a_client(keys: DekRegistryClient, forgetful: DekRegistryClient,
 def test_keys_the_server_makes(
     keys: DekRegistryClient, forgetful: DekRegistryClient, topic: str, algorithm: DekAlgorithm, size: int
 ) -> None:
-    """Where the KEK is shared the client gets a data key it can use at once, the same every time."""
+    """With a shared KEK the client gets a data key in plain, the same one every time."""
     kek = keys.register_kek(topic, "local-kms", "here", shared=True, kms_props={"secret": "s3cret"})
     assert kek.kms_props is not None
     assert kek.kms_props.properties == {}

@@ -32,20 +32,20 @@ REFUSALS = {
 
 @pytest.fixture(params=list(REFUSALS))
 def maker(request: pytest.FixtureRequest) -> str:
-    """A profile."""
+    """The name of a profile."""
     return str(request.param)
 
 
 @pytest.fixture
 def theirs(maker: str) -> Iterator[TheirClient]:
-    """The client, on a registry of its own in that profile."""
+    """The client, on its own registry with that profile."""
     with registry(port=0, confluent_profile=maker) as box:
         client = TheirClient({"url": box.url})
         yield client
 
 
 def test_avro(theirs: TheirClient, maker: str) -> None:
-    """A record goes through the registry and back, and an incompatible schema is refused in the maker's words."""
+    """A record is written and read back, and an incompatible schema is refused with the profile's message."""
     data = AvroSerializer(theirs, AVRO)(DATUM, VALUE)
     assert AvroDeserializer(theirs)(data, VALUE) == DATUM
     assert theirs.lookup_schema("t-value", Schema(AVRO, "AVRO")).version == 1
@@ -59,14 +59,14 @@ def test_avro(theirs: TheirClient, maker: str) -> None:
 
 
 def test_json(theirs: TheirClient) -> None:
-    """A document goes through the registry and back."""
+    """A document is written and read back."""
     data = JSONSerializer(JSON, theirs)(DATUM, VALUE)
     assert JSONDeserializer(None, schema_registry_client=theirs)(data, VALUE) == DATUM
     assert theirs.get_latest_version("t-value").schema.schema_type == "JSON"
 
 
 def test_protobuf(theirs: TheirClient, maker: str, compile_proto: Callable[[dict[str, str]], list[ModuleType]]) -> None:
-    """A message goes through the registry and back; Redpanda keeps the text that somebody registered."""
+    """A message is written and read back. Redpanda keeps the text as it was registered."""
     message: Any = compile_proto({"m.proto": PROTO})[0].M
     data = ProtobufSerializer(message, theirs, {"use.deprecated.format": False})(message(a=7), VALUE)
     decode = ProtobufDeserializer(message, {"use.deprecated.format": False}, theirs)
@@ -77,7 +77,7 @@ def test_protobuf(theirs: TheirClient, maker: str, compile_proto: Callable[[dict
 
 
 def test_deletion(theirs: TheirClient) -> None:
-    """Soft and permanent deletion, and the error afterwards."""
+    """Soft and permanent deletion work, and the subject is not found afterwards."""
     theirs.register_schema("t", Schema(AVRO, "AVRO"))
     assert theirs.delete_subject("t") == [1]
     assert theirs.delete_subject("t", permanent=True) == [1]

@@ -1,4 +1,4 @@
-"""confluent-kafka's serializers and ours write the same bytes, and each side reads what the other wrote."""
+"""confluent-kafka's serializers and Stele's write the same bytes, and each side reads what the other wrote."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RECORD = json.dumps(
 
 
 def order(number: int, **more: Any) -> dict[str, Any]:
-    """A value of RECORD."""
+    """Return a value of RECORD."""
     return {
         "id": number,
         "price": number / 3,
@@ -102,13 +102,13 @@ JSON_VALUES = [
 
 
 def context(topic: str, headers: Headers | None = None) -> SerializationContext:
-    """What their serializers want to know of a record."""
+    """Return the serialization context of a record."""
     return SerializationContext(topic, MessageField.VALUE, headers)
 
 
 @pytest.mark.parametrize(("schema", "value"), AVRO_CASES)
 def test_avro(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, schema: str, value: Any) -> None:
-    """Avro values of every kind are the same bytes from both, and are read by both."""
+    """Both sides write the same bytes for Avro values of every type, and read them."""
     data = TheirAvroSerializer(theirs, schema)(value, context(topic))
     assert data is not None
     assert AvroSerializer(ours, schema)(value, topic=topic) == data
@@ -117,7 +117,7 @@ def test_avro(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, schem
 
 
 def test_avro_registered_by_ours(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """The other way round: we register and write, they look up and read."""
+    """confluent-kafka looks up the schema that Stele registered, and reads its records."""
     data = AvroSerializer(ours, RECORD, auto_register=True)(order(1), topic=topic)
     their_serializer = TheirAvroSerializer(theirs, RECORD, conf={"auto.register.schemas": False})
     assert their_serializer(order(1), context(topic)) == data
@@ -125,7 +125,7 @@ def test_avro_registered_by_ours(ours: SchemaRegistryClient, theirs: TheirClient
 
 
 def test_avro_with_references(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """A schema whose types live in two other subjects works across both sides."""
+    """A schema with types from two other subjects works on both sides."""
     money = '{"type":"record","name":"Money","namespace":"shop","fields":[{"name":"cents","type":"long"}]}'
     line = '{"type":"record","name":"Line","namespace":"shop","fields":[{"name":"price","type":"shop.Money"}]}'
     bill = (
@@ -146,7 +146,7 @@ def test_avro_with_references(ours: SchemaRegistryClient, theirs: TheirClient, t
 
 
 def test_avro_use_latest(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """Both sides write with the subject's newest version when told so."""
+    """Both sides write with the subject's newest version with that setting."""
     ours.register(f"{topic}-value", Schema(RECORD))
     conf = {"auto.register.schemas": False, "use.latest.version": True}
     data = TheirAvroSerializer(theirs, None, conf=conf)(order(3), context(topic))
@@ -154,7 +154,7 @@ def test_avro_use_latest(ours: SchemaRegistryClient, theirs: TheirClient, topic:
 
 
 def test_guid_in_header(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """The guid travels in the same header with the same bytes, and is found there by both."""
+    """Both sides write the guid into the same header with the same bytes, and find it there."""
     their_headers: Headers = []
     our_headers: Headers = []
     conf = {"schema.id.serializer": header_schema_id_serializer}
@@ -167,7 +167,7 @@ def test_guid_in_header(ours: SchemaRegistryClient, theirs: TheirClient, topic: 
 
 @pytest.mark.parametrize("value", JSON_VALUES)
 def test_json(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, value: dict[str, Any]) -> None:
-    """JSON values are the same bytes from both, down to the spelling of numbers, and are read by both."""
+    """Both sides write the same bytes for JSON values, including the spelling of numbers, and read them."""
     data = TheirJsonSerializer(PERSON, theirs)(value, context(topic))
     assert data is not None
     assert JsonSerializer(ours, PERSON)(value, topic=topic) == data
@@ -176,7 +176,7 @@ def test_json(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, value
 
 
 def test_json_with_references(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """A `$ref` into another subject is followed by both sides, for writing and for reading."""
+    """Both sides follow a `$ref` to another subject, for writing and for reading."""
     address = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
     ours.register(f"{topic}.address", Schema(address, "JSON"))
     person = '{"title":"P","type":"object","properties":{"home":{"$ref":"address.json"}}}'
@@ -218,7 +218,7 @@ Compile = Callable[[dict[str, str]], list[ModuleType]]
 
 
 def test_protobuf(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, compile_proto: Compile) -> None:
-    """Messages at every place of a file carry the same indexes, and are read by both."""
+    """Both sides write the same indexes for messages at any position in a file, and read them."""
     (module,) = compile_proto({"wirecheck_one.proto": PROTO})
     second = module.Second(inner=module.Second.Inner(id=5, counts={"a": 1}), numbers=[0.5])
     for message in (module.First(text="ü"), module.First(), second, second.inner):
@@ -234,7 +234,7 @@ def test_protobuf(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, c
 
 
 def test_protobuf_by_text(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, compile_proto: Compile) -> None:
-    """What we write from a .proto text and dicts, they read with generated classes."""
+    """confluent-kafka reads with generated classes what Stele writes from a .proto text and dicts."""
     (module,) = compile_proto({"wirecheck_three.proto": PROTO.replace("wirecheck.one", "wirecheck.three")})
     ours.register(f"{topic}-value", Schema(PROTO.replace("wirecheck.one", "wirecheck.three"), "PROTOBUF"))
     serialize = ProtobufSerializer(ours, use_latest=True, message="wirecheck.three.Second.Inner")
@@ -260,6 +260,6 @@ def test_protobuf_with_imports(
 
 
 def test_none_is_a_tombstone_on_both_sides(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """Neither side writes a frame for None."""
+    """Both sides serialize None as None."""
     assert TheirAvroSerializer(theirs, RECORD)(None, context(topic)) is None
     assert AvroSerializer(ours, RECORD)(None, topic=topic) is None

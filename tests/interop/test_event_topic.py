@@ -24,11 +24,11 @@ def test_events_reach_a_topic(broker: str, topic: str, tmp_path: Path) -> None:
                 "bootstrap.servers": broker,
                 "group.id": topic,
                 "auto.offset.reset": "earliest",
-                "topic.metadata.refresh.interval.ms": 500,  # the first event may make the topic later than this
+                "topic.metadata.refresh.interval.ms": 500,  # the first event may create the topic later than this
             }
         )
         consumer.subscribe([topic])
-        records: dict[str, Message] = {}  # by the event's id: one whose acknowledgement is late comes once more
+        records: dict[str, Message] = {}  # by event id: a record with a late acknowledgement is sent again
         try:
             for _ in range(400):
                 record = consumer.poll(0.5)

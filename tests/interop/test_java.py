@@ -1,15 +1,15 @@
-"""Java clients that Maven Central has, unmodified, against a real server; their stories are in java/*/src.
+"""Java clients from Maven Central, unmodified, against a real server. Their programs are in java/*/src.
 
-- Pravega: its client 0.6.0 with the serializers for Avro, JSON and Protobuf. These ask for a jar of tests that is not
-  there and that they do not use, so it is left out.
+- Pravega: its client 0.6.0 with the serializers for Avro, JSON and Protobuf. These declare a test jar that does not
+  exist and that they do not use, so it is excluded.
 - schema-repo: both clients of release 0.1.3, one for its own server and one for that of AVRO-1124 (the patch of
-  AVRO-1124 itself was never published). Their API has no deletion: what is deleted is so by another dialect.
+  AVRO-1124 itself was never published). Their API has no deletion, so another dialect deletes.
 - Azure: its client 1.4.9 and the serializer for Avro.
 - RocketMQ: its client 0.1.0 with the serializers for Avro and JSON.
-- Confluent: its own client, serializers, rules, field encryption and Connect converter, all of release 7.7.0, which are
-  in the jar of Snowflake's connector (the artifacts of io.confluent themselves are not there, and no jar was found that
-  has the serializers for JSON and Protobuf). Flink's serializers, Spring Cloud's client, and that of the Hermes broker,
-  which knows only the members answers had before release 8.
+- Confluent: its own client, serializers, rules, field encryption and Connect converter, all of release 7.7.0. They are
+  in the jar of Snowflake's connector (the artifacts of io.confluent themselves are not on Maven Central, and no jar
+  with the serializers for JSON and Protobuf was found). Also Flink's serializers, Spring Cloud's client, and that of
+  the Hermes broker, which knows only the members of answers before release 8.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 SOURCES = Path(__file__).parent / "java"
 DOWNLOAD_SECONDS = 900  # the first run fetches what the modules need
 STORY_SECONDS = 240
-PASSWORD = "changeit"  # of the store of CAs, which has to have one
+PASSWORD = "changeit"  # of the store of CAs; it must have a password
 QUICK_START = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 
@@ -40,7 +40,10 @@ class Project:
         self._folder = folder
 
     def tell(self, module: str, program: str, *arguments: str, trusting: Path | None = None) -> str:
-        """Run a program of a module: what it printed, which is shown when it fails. trusting is a store of CAs."""
+        """Run a program of a module and return its output, which is shown when it fails.
+
+        `trusting` is a store of CAs.
+        """
         target = self._folder / module / "target"
         path = f"{target / 'classes'}:{(target / 'classpath').read_text().strip()}"
         trust = [f"-Djavax.net.ssl.trustStore={trusting}", f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"]
@@ -65,7 +68,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
-    """One server for all stories (each removes what it made): where each dialect is found there."""
+    """URL of each dialect on one server for all programs. Each program deletes what it created."""
     pravega, repo, rocketmq = free_port(), free_port(), free_port()
     listen = (f"pravega={pravega}", f"schema-repo={repo}", f"rocketmq={rocketmq}")
     flags = [flag for item in listen for flag in ("--listen", item)]
@@ -86,7 +89,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]
 
 @pytest.fixture(scope="module")
 def before_release_8(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that answers as release 7.9 does."""
+    """URL of a server with the answers of release 7.9."""
     flags = ("--store", "memory:", "--confluent-profile", "7.9")
     with serving(*flags, folder=tmp_path_factory.mktemp("older")) as server:
         yield server.url
@@ -98,7 +101,7 @@ OTHERS = [("confluent", "Confluent", client) for client in ("flink", "spring", "
 
 @pytest.mark.parametrize(("module", "program", "story"), [*OWN, *OTHERS[:2]])
 def test_confluent(module: str, program: str, story: str, project: Project, urls: Mapping[str, str]) -> None:
-    """A client registers, evolves, encodes, decodes and is refused what is incompatible; then its subject goes."""
+    """A client registers, evolves, encodes and decodes. An incompatible schema is refused, and the subject deleted."""
     project.tell(module, program, story, urls["confluent"])
 
 
@@ -106,7 +109,7 @@ def test_confluent(module: str, program: str, story: str, project: Project, urls
 def test_confluent_before_release_8(
     module: str, program: str, story: str, project: Project, before_release_8: str
 ) -> None:
-    """As above, with the answers of the older profile, which Hermes needs."""
+    """The programs also work with the answers of the older profile, which Hermes needs."""
     project.tell(module, program, story, before_release_8)
 
 
@@ -133,7 +136,7 @@ CODECS = {"None": wire.NONE, "GzipCompressor": wire.GZIP, "SnappyCompressor": wi
 
 
 def test_pravega_events(project: Project, urls: Mapping[str, str]) -> None:
-    """We unpack the events of the serializers of every format and codec; theirs read what we pack."""
+    """Stele reads the events of the serializers of every format and codec, and they read Stele's events."""
     output = project.tell("pravega", "Pravega", "write", urls["pravega"])
     ours = []
     for language, codec, event in (line.split()[1:] for line in output.splitlines() if line.startswith("event ")):
@@ -147,19 +150,19 @@ def test_pravega_events(project: Project, urls: Mapping[str, str]) -> None:
 @pytest.mark.parametrize("client", ["rest", "avro1124"])
 @pytest.mark.parametrize("place", ["schema-repo", "schema-repo at the root", "schema-repo by port"])
 def test_schema_repo(client: str, place: str, project: Project, urls: Mapping[str, str]) -> None:
-    """A client registers subjects and schemas under validators, encodes and decodes; another dialect deletes."""
+    """A client registers subjects and schemas with validators, encodes and decodes. Another dialect deletes."""
     project.tell("schemarepo", "SchemaRepo", client, urls[place], urls["confluent"])
 
 
 @pytest.mark.parametrize("place", ["rocketmq", "rocketmq by prefix", "rocketmq by port"])
 def test_rocketmq(place: str, project: Project, urls: Mapping[str, str]) -> None:
-    """The client registers, evolves, binds, reads and deletes, with and without headers; serializers encode, decode."""
+    """The client registers, evolves, binds, reads and deletes, with and without headers. Serializers round-trip."""
     project.tell("rocketmq", "RocketMq", urls[place], f"{urls[place]}/schema-registry/v1")
 
 
 @pytest.mark.parametrize("prefix", ["", "/cncf"])
 def test_azure(prefix: str, project: Project, urls: Mapping[str, str], tmp_path: Path) -> None:
-    """The client, which insists on https, registers, evolves and reads; its serializer encodes, decodes."""
+    """The client, which requires https, registers, evolves and reads. Its serializer encodes and decodes."""
     with ending_tls(urls["confluent"], tmp_path) as (host, certificate):
         store = tmp_path / "trusted.p12"
         options = ["-file", str(certificate), "-keystore", str(store), "-storepass", PASSWORD]

@@ -1,4 +1,4 @@
-"""`stele import confluent` from a registry others wrote: Apicurio, from Maven Central, over its Confluent API."""
+"""`stele import confluent` from another vendor's registry: Apicurio, from Maven Central, over its Confluent API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KIND = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 @pytest.fixture(scope="module")
 def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """The registry in memory, and raw requests to its Confluent API."""
+    """A client for raw requests to the Confluent API of Apicurio, which keeps its data in memory."""
     with (
         run_apicurio(tmp_path_factory.mktemp("apicurio"), "2.6.13.Final") as url,
         httpx.Client(base_url=f"{url}/apis/ccompat/v7", headers=KIND, timeout=60) as http,
@@ -41,7 +41,7 @@ def _record(name: str, *fields: str) -> dict[str, Any]:
 
 
 def test_apicurio_moves(apicurio: httpx.Client, tmp_path: Path) -> None:
-    """Ids, numbers, texts, references, types and levels are those of the source; what it has not, or hides, is told."""
+    """Ids, numbers, texts, references, types and levels equal those of the source. Missing facts are reported."""
     _post(apicurio, "orders-value", _record("Order", "a"))
     _post(apicurio, "orders-value", _record("Order", "a", "b"))
     _post(apicurio, "base", {"type": "enum", "name": "E", "symbols": ["A", "B"]})

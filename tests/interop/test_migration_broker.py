@@ -1,4 +1,4 @@
-"""`_schemas` topics at a broker: what is exported there is imported from there."""
+"""`_schemas` topics on a broker: export to a topic, and import from it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ TIMED = replace(SMALL, versions=tuple(replace(version, ts=1_700_000_000_000) for
 
 @pytest.fixture
 def real(request: pytest.FixtureRequest) -> bool:
-    """Whether the broker is a real one: librdkafka's cannot be told how to make a topic."""
+    """Whether the broker is a real one: topics of librdkafka's mock broker cannot be configured."""
     return bool(request.node.callspec.params["broker"] == "kraft")
 
 
 @pytest.fixture
 def new_topic(broker: str, topic: str, real: bool) -> str:
-    """A topic of four partitions, which librdkafka's broker gives all it makes."""
+    """A topic with four partitions, the fixed number of librdkafka's mock broker."""
     if real:
         admin = AdminClient({"bootstrap.servers": broker})
         admin.create_topics([NewTopic(topic, 4)])[topic].result(120)
@@ -47,7 +47,10 @@ def new_topic(broker: str, topic: str, real: bool) -> str:
 
 @pytest.fixture
 def single(request: pytest.FixtureRequest, topic: str, real: bool, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A topic that may be written: not there yet, or one of librdkafka's, of which the first partition counts."""
+    """A topic that an export may write to.
+
+    On a real broker it does not exist yet. On librdkafka's mock broker it exists, and only its first partition is used.
+    """
     if real:
         return topic
     monkeypatch.setattr(topics, "_create_topic", lambda settings, topic: None)
@@ -57,7 +60,7 @@ def single(request: pytest.FixtureRequest, topic: str, real: bool, monkeypatch: 
 
 @pytest.mark.parametrize("flavour", Flavour)
 def test_there_and_back(broker: str, single: str, flavour: Flavour) -> None:
-    """Records of every flavour lie at the offsets they were meant for and fold into the same registry."""
+    """Records of every flavour have their expected offsets and fold into the same registry."""
     written = topic_writer.write_records(TIMED, flavour)
     topics.write_topic(broker, written.records, single)
     steps: list[tuple[str, int, int | None]] = []
@@ -69,7 +72,7 @@ def test_there_and_back(broker: str, single: str, flavour: Flavour) -> None:
 
 
 def test_only_empty_topics_are_filled(broker: str, single: str) -> None:
-    """What another registry wrote is not written over."""
+    """A topic with records of another registry is refused."""
     records = topic_writer.write_records(SMALL, Flavour.CONFLUENT).records
     topics.write_topic(broker, records, single)
     with pytest.raises(InvalidRequest, match="has records already"):
@@ -77,33 +80,33 @@ def test_only_empty_topics_are_filled(broker: str, single: str) -> None:
 
 
 def test_an_empty_topic_is_an_empty_registry(broker: str, single: str) -> None:
-    """Reading ends at the end, even when there is nothing before it."""
+    """Reading an empty topic returns no records."""
     topics.write_topic(broker, [], single)
     assert list(topics.read_topic(broker, single)) == []
 
 
 def test_topics_of_several_partitions(broker: str, new_topic: str) -> None:
-    """A topic whose records have no one order is none of a registry."""
+    """A topic with several partitions is refused, because its records have no total order."""
     with pytest.raises(InvalidRequest, match="has 4 partitions; that of a registry has one"):
         list(topics.read_topic(broker, new_topic))
 
 
 def test_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker that is not there is an error within a bounded time."""
+    """A missing broker raises an error within a limited time."""
     monkeypatch.setattr(topics, "_SECONDS", 0.5)
     with pytest.raises(StoreError):
         list(topics.read_topic("127.0.0.1:9", "t"))
 
 
 def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without confluent-kafka the error says what to install."""
+    """Without confluent-kafka the error names the package to install."""
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(NotInstalled, match=r"stele-registry\[kafka\]"):
         list(topics.read_topic("x", "t"))
 
 
 def test_a_topic_follows_a_registry(broker: str, single: str) -> None:
-    """A replication adds records of what is new, gone or replaced, and nothing when it is run again."""
+    """A replication adds records for new, deleted and replaced versions. A second run adds nothing."""
     with registry(public_url="http://a.example") as box:
         box.register_all({"x": '"int"', "y": '"long"'})
         source = SteleRegistry(HttpApi(box.client), box.url)

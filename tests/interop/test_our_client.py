@@ -1,4 +1,4 @@
-"""Stele's client against a real server: every method, hard names, errors, contexts, both ways of calling."""
+"""Stele's client against a real server: every method, unusual names, errors, contexts, blocking and async."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def subject(ours: SchemaRegistryClient) -> Iterator[str]:
 
 
 def purge(client: SchemaRegistryClient, subject: str) -> None:
-    """Remove a subject for good."""
+    """Delete a subject for good."""
     if subject in client.subjects():
         client.delete_subject(subject)
     if subject in client.subjects(deleted=True):
@@ -44,7 +44,7 @@ def purge(client: SchemaRegistryClient, subject: str) -> None:
 
 
 def test_register_find_and_list(ours: SchemaRegistryClient, subject: str) -> None:
-    """What is registered is found by id, version, text and subject."""
+    """A registered schema is found by id, version, text and subject."""
     registered = ours.register(subject, TWO)
     assert ours.register(subject, TWO).id == registered.id
     assert ours.lookup(subject, TWO).version == 2
@@ -63,7 +63,7 @@ def test_register_find_and_list(ours: SchemaRegistryClient, subject: str) -> Non
 
 
 def test_guids(ours: SchemaRegistryClient, subject: str) -> None:
-    """The guid names the same text as the id."""
+    """The guid and the id return the same text."""
     version = ours.version(subject)
     assert ours.schema_by_guid(version.guid).text == ONE.text
     assert version.id in [place.id for place in ours.ids_of_guid(UUID(version.guid))]
@@ -73,7 +73,7 @@ def test_guids(ours: SchemaRegistryClient, subject: str) -> None:
     "name", ["a/b", "50%", "%2F", "two words", "ключ-键", "a?b#c", "+plus+", 'quo"te', "..", "x:y"]
 )
 def test_hard_names(ours: SchemaRegistryClient, name: str) -> None:
-    """Names of any letters make the round trip through address, server and lists."""
+    """Names of any letters are unchanged after URL, server and lists."""
     subject = name if name == ".." else f"{name}-{uuid4().hex[:8]}"
     try:
         assert ours.register(subject, ONE).id == ours.version(subject, 1).id
@@ -86,7 +86,7 @@ def test_hard_names(ours: SchemaRegistryClient, name: str) -> None:
 
 
 def test_errors_are_the_librarys_own(ours: SchemaRegistryClient, subject: str) -> None:
-    """Refusals arrive as the classes the library itself raises, with the server's code."""
+    """Error responses are raised as the library's own error classes, with the server's code."""
     nowhere = f"{subject}-nowhere"
     with pytest.raises(errors.SubjectNotFound) as missing:
         ours.versions(nowhere)
@@ -113,7 +113,7 @@ def test_errors_are_the_librarys_own(ours: SchemaRegistryClient, subject: str) -
 
 
 def test_deletion_in_two_steps(ours: SchemaRegistryClient, subject: str) -> None:
-    """Versions are hidden first, then removed."""
+    """Versions are first soft-deleted, then deleted for good."""
     ours.register(subject, TWO)
     assert ours.delete_version(subject, 1) == 1
     assert ours.versions(subject) == [2]
@@ -126,7 +126,7 @@ def test_deletion_in_two_steps(ours: SchemaRegistryClient, subject: str) -> None
 
 
 def test_references(ours: SchemaRegistryClient, subject: str) -> None:
-    """A reference protects what it points to, and `resolve` brings it along."""
+    """A referenced version cannot be deleted, and `resolve` includes it."""
     user = f"{subject}-user"
     text = '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}'
     registered = ours.register(user, Schema(text, references=(SchemaReference("R", subject, 1),)))
@@ -140,7 +140,7 @@ def test_references(ours: SchemaRegistryClient, subject: str) -> None:
 
 
 def test_compatibility(ours: SchemaRegistryClient, subject: str) -> None:
-    """Verdicts come with reasons, against one version and as registration would decide."""
+    """Verdicts have reasons, against one version and as at registration."""
     assert ours.check_compatibility(subject, TWO).is_compatible
     refused = ours.check_compatibility(subject, BAD, 1)
     assert not refused.is_compatible
@@ -148,7 +148,7 @@ def test_compatibility(ours: SchemaRegistryClient, subject: str) -> None:
 
 
 def test_stateless_check(ours: SchemaRegistryClient) -> None:
-    """The native check compares texts nobody has registered, with findings."""
+    """The native check compares unregistered texts, and returns findings."""
     result = ours.check("avro", BAD.text, [BaselineSchema(ONE.text)], policy="BACKWARD")
     assert not result.compatible
     assert result.findings[0].why
@@ -156,7 +156,7 @@ def test_stateless_check(ours: SchemaRegistryClient) -> None:
 
 
 def test_settings(ours: SchemaRegistryClient, subject: str) -> None:
-    """Config and mode are set, read, inherited and dropped."""
+    """Config and mode are set, read, inherited and deleted."""
     change = ConfigUpdateRequest(compatibility="NONE", normalize=True)
     assert ours.set_config(change, subject).compatibility_level == "NONE"
     assert ours.config(subject).normalize is True
@@ -172,7 +172,7 @@ def test_settings(ours: SchemaRegistryClient, subject: str) -> None:
 
 
 def test_contexts(ours: SchemaRegistryClient) -> None:
-    """A context has ids of its own; qualified names reach it; it goes when it is empty."""
+    """A context has its own ids, is addressed by qualified names, and can be deleted when it is empty."""
     context = f"c{uuid4().hex[:8]}"
     subject = qualify_subject("s", context)
     registered = ours.register(subject, ONE)
@@ -188,7 +188,7 @@ def test_contexts(ours: SchemaRegistryClient) -> None:
 
 
 def test_metadata(ours: SchemaRegistryClient, subject: str) -> None:
-    """Properties are kept and searched."""
+    """Metadata properties are stored and can be searched."""
     owner = Metadata(properties={"owner": "a b&c"})
     ours.register(subject, Schema(TWO.text, metadata=owner))
     version = ours.latest_with_metadata(subject, {"owner": "a b&c"})
@@ -196,7 +196,7 @@ def test_metadata(ours: SchemaRegistryClient, subject: str) -> None:
 
 
 def test_the_server_about_itself(ours: SchemaRegistryClient) -> None:
-    """Liveness and versions answer."""
+    """The calls for liveness and server version return."""
     ours.ping()
     assert ours.server_version().version
     ours.cluster_id()
@@ -204,7 +204,7 @@ def test_the_server_about_itself(ours: SchemaRegistryClient) -> None:
 
 
 async def test_async_client(registry_url: str, subject: str) -> None:
-    """The awaited client does the same."""
+    """The async client has the same results."""
     async with AsyncSchemaRegistryClient(registry_url, timeout=120, deadline=240) as client:
         assert (await client.register(subject, TWO)).id
         assert await client.versions(subject) == [1, 2]

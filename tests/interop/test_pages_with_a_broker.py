@@ -1,4 +1,4 @@
-"""The blocks of documentation pages that need a Kafka broker run, and print what the page shows."""
+"""The blocks of documentation pages that need a Kafka broker run, and print the documented output."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_run_with_a_broker(page: Path, broker: str, tmp_path: Path, java_machine: JavaMachine) -> None:
-    """The whole page runs, its blocks for Kafka included."""
+    """All blocks of the page run, including those for Kafka."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         run_page(page, tmp_path, server.url, broker, java_machine)

@@ -1,4 +1,4 @@
-"""Replication from and to a registry others wrote: Apicurio 3, by its own API (3 and 2) and its Confluent API."""
+"""Replication from and to another vendor's registry: Apicurio 3, by its own API (3 and 2) and its Confluent API."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ USER = 'syntax = "proto3"; import "m.proto"; message U { M a = 1; }'
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Its address."""
+    """Address of the Apicurio server."""
     with run_apicurio(tmp_path_factory.mktemp("apicurio"), "3.0.9") as address:
         yield address
 
 
 @pytest.fixture
 def http(url: str) -> Iterator[httpx.Client]:
-    """Requests to its own API; it is emptied first."""
+    """Client for Apicurio's own API. The registry is emptied first."""
     with httpx.Client(base_url=f"{url}/apis/registry/v3", timeout=60) as client:
         for row in client.get("/search/artifacts?limit=500").json()["artifacts"]:
             path = artifact_path(row.get("groupId", "default"), row["artifactId"])
@@ -49,18 +49,18 @@ def http(url: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def b() -> Iterator[RegistryBox]:
-    """Our registry."""
+    """A Stele registry."""
     with registry(public_url="http://b.example") as box:
         yield box
 
 
 def artifact_path(group: str, artifact: str) -> str:
-    """The path of an artifact."""
+    """Return the path of an artifact."""
     return f"/groups/{quote(group, safe='')}/artifacts/{quote(artifact, safe='')}"
 
 
 def add(http: httpx.Client, group: str, artifact: str, kind: str, text: str, **more: Any) -> None:
-    """Make an artifact with its first version, or add a version to it."""
+    """Create an artifact with its first version, or add a version to it."""
     media = "application/x-protobuf" if kind == "PROTOBUF" else "application/json"
     content = {"content": text, "contentType": media, "references": more.pop("references", [])}
     version = {"content": content, **more}
@@ -74,18 +74,18 @@ def add(http: httpx.Client, group: str, artifact: str, kind: str, text: str, **m
 
 
 def stele(box: RegistryBox) -> SteleRegistry:
-    """Our registry."""
+    """Return the Stele registry of a box."""
     return SteleRegistry(HttpApi(box.client), box.url)
 
 
 def record(name: str, *fields: str) -> str:
-    """A schema of a record."""
+    """Return a record schema."""
     rows = [{"name": field, "type": "int", "default": 0} for field in fields]
     return json.dumps({"type": "record", "name": name, "fields": rows})
 
 
 def follow(http: httpx.Client, client: httpx.Client, url: str, box: RegistryBox) -> None:
-    """Fill the registry, and hold a replica of it to each change."""
+    """Change the registry step by step, and check the replica after each change."""
     replicator = Replicator(ApicurioSource(client, url, AUTHORITY), stele(box))
     add(http, "default", "a/b c", "AVRO", record("R"), version="1.0", description="first", labels={"k": "v"})
     add(http, "default", "a/b c", "AVRO", record("R", "x"), version="1.1")
@@ -108,7 +108,7 @@ def follow(http: httpx.Client, client: httpx.Client, url: str, box: RegistryBox)
     assert Replicator(ApicurioSource(client, url, AUTHORITY), stele(box)).synchronize().same == 5
     if url.endswith("v3"):
         assert replicator.source.wait_for_changes(position, 0).subjects == frozenset()
-    # Deleted and made again between two looks, alike: another version with the same text.
+    # Deleted and created again between two polls: another version with the same text.
     before = there["", "user"].uid
     http.delete(artifact_path("default", "user")).raise_for_status()
     add(http, "default", "user", "PROTOBUF", USER, references=[use])
@@ -117,7 +117,7 @@ def follow(http: httpx.Client, client: httpx.Client, url: str, box: RegistryBox)
     assert replicator.synchronize()[:2] == (1, 1)
     after = {row.subject: row.uid for row in replicator.target.read_there(None, ())}
     assert after["user"] != before
-    # One version disabled, another one gone.
+    # One version disabled, another one deleted.
     path = artifact_path("default", "a/b c") + "/versions"
     http.put(f"{path}/1.0/state", json={"state": "DISABLED"}).raise_for_status()
     assert replicator.source.wait_for_changes(changes.position, 0).subjects is None
@@ -130,19 +130,22 @@ def follow(http: httpx.Client, client: httpx.Client, url: str, box: RegistryBox)
 
 
 def test_apicurio_3_is_followed(http: httpx.Client, url: str, b: RegistryBox) -> None:
-    """Versions of any name, references, states, deletions and new lives arrive through API 3."""
+    """Versions of any name, references, states, deletions and re-creations are replicated through API 3."""
     with httpx.Client(timeout=60) as client:
         follow(http, client, f"{url}/apis/registry/v3", b)
 
 
 def test_apicurio_2_is_followed(http: httpx.Client, url: str, b: RegistryBox) -> None:
-    """The same through API 2."""
+    """The same changes are replicated through API 2."""
     with httpx.Client(timeout=60) as client:
         follow(http, client, f"{url}/apis/registry/v2", b)
 
 
 def test_its_confluent_api_is_a_source(http: httpx.Client, url: str, b: RegistryBox) -> None:
-    """Ids, numbers and deletions arrive; what changed is found by numbers, since it has no list of schemas."""
+    """Ids, numbers and deletions are replicated.
+
+    Changes are detected by version numbers, because this API has no list of schemas.
+    """
     base = f"{url}/apis/ccompat/v7"
     client = SchemaRegistryClient(base, timeout=60, cache_size=0)
     source = ConfluentSource(client, ForeignApi(httpx.Client(timeout=60), base), base, AUTHORITY)
@@ -164,7 +167,7 @@ def test_its_confluent_api_is_a_source(http: httpx.Client, url: str, b: Registry
 
 
 def test_its_confluent_api_as_a_target_refuses(http: httpx.Client, url: str, b: RegistryBox) -> None:
-    """It says that the mode is set and does not set it: nothing is written, and each version says why."""
+    """The server claims to set the mode but does not: nothing is written, and each version is a conflict."""
     base = f"{url}/apis/ccompat/v7"
     b.register_all({"mine": record("Mine")})
     client = SchemaRegistryClient(base, timeout=60, cache_size=0)

@@ -1,4 +1,4 @@
-"""What confluent-kafka writes by a rule set we read, and the other way round; both refuse the same values."""
+"""With the same rule set, confluent-kafka and Stele read each other's records, and refuse the same values."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ ALGORITHMS = ["AES128_GCM", "AES256_GCM", "AES256_SIV"]
 
 @pytest.fixture
 def theirs(registry_url: str, tmp_path: Path) -> Iterator[TheirClient]:
-    """confluent-kafka's client, which trusts no authority.
+    """confluent-kafka's client, without certificate authorities.
 
-    It and its clients of keys, of which each rule that encrypts makes some, read all authorities otherwise: for 45 ms.
+    Otherwise it, and the clients of keys that each encryption rule creates, would load all authorities, which takes 45
+    ms.
     """
     with TheirClient({"url": registry_url, "ssl.ca.location": str(tmp_path)}) as client:
         yield client
@@ -57,7 +58,7 @@ def case(request: pytest.FixtureRequest, compile_proto: Callable[[dict[str, str]
 
 
 def encrypting(kek: str, **params: str) -> Rule:
-    """A rule that encrypts what is tagged PII, with the local KMS."""
+    """Return a rule that encrypts fields tagged PII with the local KMS."""
     return Rule(
         "secret",
         kind="TRANSFORM",
@@ -77,14 +78,14 @@ def encrypting(kek: str, **params: str) -> Rule:
 def both_ways(
     case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str, expected: dict[str, Any]
 ) -> None:
-    """All four pairs of a writer and a reader agree on what is read."""
+    """Check that all four pairs of writer and reader read the same value."""
     for data in (case.they_write(theirs, topic), case.we_write(ours, topic)):
         assert case.they_read(theirs, topic, data) == expected
         assert case.we_read(ours, topic, data) == expected
 
 
 def test_conditions(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """A CEL condition lets the same values through on both sides, and refuses the same."""
+    """A CEL condition accepts and refuses the same values on both sides."""
     fits = Rule("fits", kind="CONDITION", mode="WRITE", type="CEL", expr="message.id < 10 && size(message.lines) == 2")
     ours.register(f"{topic}-value", case.schema(fits))
     both_ways(case, ours, theirs, topic, case.plain(case.value))
@@ -118,7 +119,7 @@ def test_fields(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, top
 
 
 def test_transformations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """A CEL transformation of the whole message gives equal bytes; what it leaves out is gone."""
+    """A CEL transformation of the whole message writes equal bytes. Members that it leaves out are removed."""
     whole = Rule(
         "whole",
         kind="TRANSFORM",
@@ -136,7 +137,7 @@ def test_transformations(case: Case, ours: SchemaRegistryClient, theirs: TheirCl
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_encryption(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str, algorithm: str) -> None:
-    """Tagged fields are encrypted under keys either side makes, and decrypted by the other."""
+    """Tagged fields are encrypted with keys that either side created, and decrypted by the other."""
     rule = encrypting(f"kek-{topic}", **{"encrypt.dek.algorithm": algorithm})
     ours.register(f"{topic}-value", case.schema(rule))
     plain = case.plain(case.value)
@@ -144,7 +145,7 @@ def test_encryption(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
     assert b"ring twice" not in mine
     assert case.they_read(theirs, topic, mine) == plain
     both_ways(case, ours, theirs, topic, plain)
-    other = f"{topic}-2"  # keys of a subject that they write to first
+    other = f"{topic}-2"  # keys of a subject that confluent-kafka writes to first
     ours.register(f"{other}-value", case.schema(rule))
     both_ways(case, ours, theirs, other, plain)
     if algorithm == "AES256_SIV":
@@ -152,7 +153,7 @@ def test_encryption(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
 
 
 def test_encryption_with_expiry(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """Parameters may stand in the metadata, and the version of the key in front of what is encrypted."""
+    """Parameters may be in the metadata. The version of the key precedes the encrypted value."""
     rule = encrypting(f"kek-{topic}", **{"encrypt.dek.expiry.days": "30"})
     metadata = Metadata(properties={"encrypt.dek.algorithm": "AES128_GCM"})
     ours.register(f"{topic}-value", case.schema(rule, metadata=metadata))
@@ -161,7 +162,7 @@ def test_encryption_with_expiry(case: Case, ours: SchemaRegistryClient, theirs: 
 
 
 def test_tags_by_path(case: Case, ours: SchemaRegistryClient, topic: str) -> None:
-    """Tags the metadata gives by path count as well; confluent-kafka 2.16 cannot load schemas with such tags."""
+    """Tags by path in the metadata apply as well; confluent-kafka 2.16 cannot load schemas with such tags."""
     path = {"AVRO": "shop.Order.n?t*", "JSON": "$.note", "PROTOBUF": "**.note"}[case.name]
     parameters = encrypting(f"kek-{topic}").params
     rule = Rule("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], params=parameters)
@@ -173,14 +174,14 @@ def test_tags_by_path(case: Case, ours: SchemaRegistryClient, topic: str) -> Non
 
 
 def test_shared_keys(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """With a shared KEK the server makes the data key and hands it out, so that clients need no secret."""
+    """With a shared KEK the server creates the data key and returns it in plain, so that clients need no secret."""
     ours.create_kek(Kek(f"kek-{topic}", "local-kms", "mykey", {"secret": "servers own"}, shared=True))
     ours.register(f"{topic}-value", case.schema(encrypting(f"kek-{topic}")))
     both_ways(case, ours, theirs, topic, case.plain(case.value))
 
 
 def test_payloads(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """ENCRYPT_PAYLOAD hides whole payloads, behind the id and the message indexes."""
+    """ENCRYPT_PAYLOAD encrypts the whole payload after the id and the message indexes."""
     rule = encrypting(f"kek-{topic}")
     whole = Rule("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=rule.params)
     ours.register(f"{topic}-value", case.schema(rule_set={"encoding_rules": [whole]}))
@@ -194,14 +195,17 @@ RENAME = "$merge([$sift($, function($v, $k) {{$k != '{0}'}}), {{'{1}': {0}}}])"
 
 
 def renaming(before: str, after: str) -> dict[str, list[Rule]]:
-    """Migration rules of a version that gave a field another name."""
+    """Return the migration rules of a version that renamed a field."""
     up = Rule("up", mode="UPGRADE", type="JSONATA", expr=RENAME.format(before, after))
     down = Rule("down", mode="DOWNGRADE", type="JSONATA", expr=RENAME.format(after, before))
     return {"migration_rules": [up, down]}
 
 
 def name_schema(case: Case, name: str) -> str:
-    """The schema with another name for the note, and without bytes: their JSONATA rules take no bytes."""
+    """Return the schema with another name for the note, and without bytes.
+
+    confluent-kafka's JSONATA rules do not support bytes.
+    """
     if case.name == "AVRO":
         fields = [field for field in AVRO["fields"] if field["name"] != "raw"]
         return json.dumps({**AVRO, "fields": fields}).replace('"note"', f'"{name}"')
@@ -211,8 +215,8 @@ def name_schema(case: Case, name: str) -> str:
 def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
     """Migration rules work in both directions.
 
-    Readers of the newest version see old records brought there by the rules of each version between, and readers of an
-    old version see new records brought back.
+    Readers of the newest version get old records after the rules of each version in between. Readers of an old version
+    get new records migrated back.
     """
     subject = f"{topic}-value"
     ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
@@ -221,7 +225,7 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
     ours.register(subject, case.schema(text=name_schema(case, "note"), metadata=Metadata(properties={"mark": "first"})))
     old = case.we_write(ours, topic)
     for before, after in (("note", "remark"), ("remark", "word")):
-        mark = Metadata(properties={"mark": after})  # without, a version inherits those of the one before
+        mark = Metadata(properties={"mark": after})  # without them, a version inherits the properties of the one before
         ours.register(
             subject, case.schema(text=name_schema(case, after), rule_set=renaming(before, after), metadata=mark)
         )
@@ -229,7 +233,7 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
     assert mine["word"] == "ring twice"
     assert not {"note", "remark"} & set(mine)
     assert case.they_read(theirs, topic, old, latest=True) == mine
-    if case.name == "PROTOBUF":  # the class at hand has the first version's field
+    if case.name == "PROTOBUF":  # the generated class has the first version's field
         new = case.we_write(ours, topic, {"id": 7, "word": "ring twice", "lines": [{"text": "one"}]})
     else:
         new = case.we_write(ours, topic, mine)
@@ -240,7 +244,7 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
 
 
 def test_identity_in_a_header(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """Encrypted payloads and migrations, where the record's header has the schema's identity."""
+    """Encrypted payloads and migrations work when the schema's identity is in a record header."""
     whole = Rule("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=encrypting(f"kek-{topic}").params)
     subject = f"{topic}-value"
     ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
@@ -260,7 +264,7 @@ def test_identity_in_a_header(case: Case, ours: SchemaRegistryClient, theirs: Th
 
 
 def test_rule_sets_registered_by_their_client(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """A rule set they register, with all they leave open, is the rule set we run."""
+    """Stele runs a rule set that confluent-kafka registered, with all its defaults."""
     rule = TheirRule(
         "shout", None, RuleKind.TRANSFORM, RuleMode.WRITE, "CEL_FIELD", None, None, "value + '!'", None, None, False
     )

@@ -1,4 +1,4 @@
-"""Clients of others, unmodified, in environments of their own: each script below `tools/` and `node/` tells of one."""
+"""Other vendors' clients, unmodified, in their own environments. Each script in `tools/` and `node/` runs one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.support.server_process import serving
 
 HERE = Path(__file__).parent
 TOOLS = Path(sys.prefix) / "tools" / "bin"
-"""The environment `make` builds for them from requirements/tools.lock."""
+"""The environment that `make` builds for the Python clients from requirements/tools.lock."""
 SECONDS = 300
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a server of their own: their stories use fixed names."""
+    """Address of a separate server, because the scripts use fixed names."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("tools")) as server:
         yield server.url
 
 
 def run(*command: str | Path, folder: Path = HERE) -> None:
-    """Run a command to its end; what it printed is shown when it fails."""
+    """Run a command to its end. Its output is shown when it fails."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
@@ -39,7 +39,7 @@ def test_python(script: Path, url: str) -> None:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the Node clients installed as their lock file says."""
+    """A folder with the Node clients, installed from their lock file."""
     assert shutil.which("npm"), "npm is missing: these tests need Node 20 or newer"
     folder = tmp_path_factory.mktemp("node")
     for name in ("package.json", "package-lock.json", ".npmrc"):

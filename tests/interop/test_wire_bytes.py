@@ -1,4 +1,4 @@
-"""Frames, byte for byte against confluent-kafka's own framing. Needs no server."""
+"""Frames are equal, byte for byte, to those of confluent-kafka. Needs no server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAYLOADS = st.binary(max_size=20)
 
 @given(IDS, INDEXES, PAYLOADS)
 def test_prefix(schema_id: int, indexes: list[int], payload: bytes) -> None:
-    """Same bytes in front of every payload, with and without indexes, and each side reads the other's."""
+    """Both sides write the same prefix before every payload, with and without indexes, and read each other's."""
     assert SchemaId("AVRO", schema_id).id_to_bytes() + payload == confluent.frame(schema_id, payload)
     data = SchemaId("PROTOBUF", schema_id, None, indexes).id_to_bytes() + payload
     assert data == confluent.frame(schema_id, payload, indexes)
@@ -30,6 +30,6 @@ def test_prefix(schema_id: int, indexes: list[int], payload: bytes) -> None:
 
 @given(st.uuids(), INDEXES)
 def test_header(guid: UUID, indexes: list[int]) -> None:
-    """Same bytes in the record header."""
+    """Both sides write the same bytes into the record header."""
     assert SchemaId("PROTOBUF", None, str(guid), indexes).guid_to_bytes() == confluent.guid_header(guid, indexes)
     assert SchemaId("JSON", None, str(guid)).guid_to_bytes() == confluent.guid_header(guid)

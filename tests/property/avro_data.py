@@ -56,7 +56,7 @@ def avro_data(draw: st.DrawFn, node: AvroType, depth: int = 4) -> Any:
                 branches = tuple(branch for branch in branches if branch.kind == "null") or branches
             branch = draw(st.sampled_from(branches))
             datum = draw(avro_data(branch, depth - 1))
-            # Among several branches a datum goes with the name of its own, for alone it may go to another one.
+            # With several branches a datum needs the name of its branch: without it, another branch may fit.
             several = sum(branch.kind != "null" for branch in node.branches) > 1
             return (getattr(branch, "name", branch.kind), datum) if several and branch.kind != "null" else datum
         case _:

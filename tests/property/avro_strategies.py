@@ -24,7 +24,7 @@ DOCS = st.sampled_from(["", "a doc", 'with "quotes" and \\ and é \u0007 \U0001f
 
 
 class _Names:
-    """Names defined so far in the schema being drawn, and the namespace in force."""
+    """Names defined so far in the schema that is being drawn, and the definitions that are still open."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, str] = {}
@@ -139,7 +139,7 @@ def _record_fields(draw: st.DrawFn, word: str, names: _Names, space: str, depth:
 
 
 def _simple_default(node: Any) -> tuple[Any] | None:
-    """A default for the type, in a tuple; None when none comes to mind."""
+    """Return a default for the type in a one-element tuple, None when there is no simple one."""
     if isinstance(node, list):
         return _simple_default(node[0]) if node else None
     kind = node if isinstance(node, str) else node["type"]

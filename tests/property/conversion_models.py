@@ -33,7 +33,7 @@ NASTY = [
     *("option", "reserved", "message", "int32", "map", "oneof", "optional", "google", "confluent", "value", "Value"),
     *("_a", "a", "A", "AEntry", "a_item", "AItem", "Kind", "kind", "UNKNOWN", "X_a", "values", "package", "enum"),
 ]
-"""Names that trip writers of schemas up."""
+"""Names that cause errors in writers of schemas."""
 NAMES = st.sampled_from(NASTY) | st.text(max_size=8)
 SPACES = ["", "a", "acme", "a.google", "google", "google.protobuf", "Acme.Orders", "A", "A.B", "a..b", "confluent.type"]
 

@@ -1,7 +1,7 @@
-"""A small universe for the core: commands to draw, a node that executes them, and all facts of a state in plain values.
+"""A small test model for the core: commands to draw, a node that executes them, and all facts of a state as values.
 
-Five texts, two spaces, three subject names, one subject more popular than the others. `reads` is the universe's only
-compatibility rule, so that an oracle can say what a policy must have let in.
+Five texts, two namespaces, three subject names; one subject is drawn more often than the others. `reads` is the only
+compatibility rule, so that an oracle can compute what a policy accepts.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def reads(reader: int, writer: int) -> bool:
 
 
 def verdict(question: CompatibilityRequest) -> tuple[Finding, ...]:
-    """The answer to a question, by `reads`."""
+    """Return the findings for a compatibility request, computed by `reads`."""
     reader, writer = NUMBER_OF[question.reader.sha], NUMBER_OF[question.writer.sha]
     return () if reads(reader, writer) else (Finding("NO", f"{reader}<{writer}"),)
 
@@ -189,7 +189,7 @@ commands: st.SearchStrategy[cmd.Command] = st.sampled_from(_MIX).flatmap(lambda 
 
 
 def _delete_twice(key: SubjectKey, ordinal: int | None) -> list[cmd.Command]:
-    """Both steps of a deletion, which chance alone seldom takes."""
+    """Return both steps of a deletion, because random commands rarely contain both."""
     steps = (cmd.DeleteMode.SOFT, cmd.DeleteMode.HARD)
     if ordinal is None:
         return [cmd.DeleteSubject(key, removal) for removal in steps]
@@ -205,7 +205,7 @@ sequences = st.lists(_steps, min_size=12, max_size=40).map(lambda steps: [one fo
 
 
 def stamp(number: int) -> EventMetadata:
-    """The stamp of command `number`: no two are alike."""
+    """Return the event metadata of command `number`. They are different for each number."""
     return EventMetadata(number.to_bytes(16, "big"), 1_700_000_000_000 + number, "ann" if number % 3 else "", "test")
 
 
@@ -215,7 +215,7 @@ def decide_and_fold(
     by: EventMetadata,
     answers: dict[CompatibilityRequest, tuple[Finding, ...]] | None = None,
 ) -> Decision:
-    """Decide, answering the questions as the shell does: in order, up to the first that refuses."""
+    """Return a decision. Compatibility requests are answered in order, up to the first that refuses."""
     verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {} if answers is None else answers
     while True:
         try:
@@ -228,19 +228,19 @@ def decide_and_fold(
 
 
 class Node:
-    """A state over a shared log of encoded records, as every process of a registry is."""
+    """A state over a shared log of encoded records, like a node of a registry."""
 
     def __init__(self, log: list[bytes]) -> None:
         self.log = log
         self.state = State()
 
     def catch_up(self) -> None:
-        """Fold what the log has beyond the state."""
+        """Fold the records of the log that the state does not have yet."""
         for seq in range(self.state.seq + 1, len(self.log) + 1):
             apply_record(self.state, seq, decode_record(self.log[seq - 1]))
 
     def execute(self, command: cmd.Command, by: EventMetadata) -> cmd.Outcome | SteleError:
-        """Decide on what is known; append if nobody was faster, else catch up and decide again."""
+        """Decide on the current state and append the record; if the log has grown, catch up and decide again."""
         while True:
             try:
                 decision = decide_and_fold(self.state, command, by)
@@ -259,7 +259,7 @@ class Node:
 
 
 def execute_commands(drawn: Iterable[cmd.Command]) -> Node:
-    """A node after those commands, refused or not."""
+    """Return a node that has executed the commands; some of them may have been refused."""
     node = Node([])
     for number, command in enumerate(drawn, 1):
         node.execute(command, stamp(number))
@@ -270,7 +270,7 @@ def execute_commands(drawn: Iterable[cmd.Command]) -> Node:
 
 
 def facts(state: State) -> Mapping[str, Any]:
-    """Everything a state says, as values that compare; nothing about how it is held."""
+    """Return all facts of a state as comparable values, independent of its data structures."""
     return {
         "seq": state.seq,
         "serial": state.serial,
@@ -330,7 +330,7 @@ def _version(row: Version) -> Mapping[str, Any]:
 
 
 def _plain(struct: msgspec.Struct, *links: str) -> dict[str, Any]:
-    """A copy of the struct's own values: what is changed later must not show in facts taken before."""
+    """Return a copy of the struct's own values, so that later changes of the struct do not change it."""
     names = [name for name in struct.__struct_fields__ if name not in links]
     values = {name: getattr(struct, name) for name in names}
     return {name: value.copy() if isinstance(value, dict | list) else value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""The Java Avro library inside the PySpark wheel, as a second opinion: one JVM for all tests of a session."""
+"""The Java Avro library of the PySpark wheel as an oracle: one JVM for all tests of a session."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _JARS = ("avro-1", "jackson-core-2", "jackson-databind-2", "jackson-annotations-
 
 
 class JavaError(Exception):
-    """Java refused the schema or the comparison; the first line of its message."""
+    """Raised when Java refuses a schema or a comparison. It has the first line of Java's message."""
 
 
 def call_java(method: Callable[..., Any], *arguments: Any) -> Any:
     """Call a method of Java. Raises `JavaError` for an exception of Java.
 
-    A Spark session in this process replaces Py4J's errors by its own; the original is in what led to them.
+    A Spark session in this process replaces Py4J's errors by its own; the original one is their cause.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -37,7 +37,7 @@ def call_java(method: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class Java:
-    """What the tests ask."""
+    """The functions of the library that tests use."""
 
     def __init__(self, avro: Any) -> None:
         self._avro = avro
@@ -47,11 +47,11 @@ class Java:
         return call_java(self._avro.Schema.Parser().parse, text)
 
     def print_schema(self, text: str) -> str:
-        """`Schema.toString`."""
+        """Return the result of `Schema.toString`."""
         return str(self.parse(text).toString())
 
     def canonical(self, text: str) -> str:
-        """`SchemaNormalization.toParsingForm`."""
+        """Return the result of `SchemaNormalization.toParsingForm`."""
         return str(self._avro.SchemaNormalization.toParsingForm(self.parse(text)))
 
     def rabin(self, text: str) -> bytes:
@@ -60,10 +60,10 @@ class Java:
         return int(value).to_bytes(8, "big", signed=True)
 
     def incompatibilities(self, reader: str, writer: str) -> set[tuple[str, str]]:
-        """(type, location) of what `SchemaCompatibility` finds; empty when compatible. Raises `JavaError`."""
+        """Return (type, location) of each finding of `SchemaCompatibility`; none if compatible. Raises `JavaError`."""
         check = self._avro.SchemaCompatibility.checkReaderWriterCompatibility
         incompatibilities = call_java(check, self.parse(reader), self.parse(writer)).getResult().getIncompatibilities()
-        # By index: the end of a Java iterator is an exception of Java, and a Spark session replaces those.
+        # By index, because a Java iterator ends with an exception of Java, which a Spark session replaces.
         return {
             (str(one.getType()), str(one.getLocation()))
             for one in map(incompatibilities.get, range(incompatibilities.size()))
@@ -72,7 +72,7 @@ class Java:
 
 @cache
 def java() -> Java:
-    """The oracle. Without a JVM the tests that ask it fail: a JDK is among what the tests need."""
+    """Return the oracle. Without a JVM the tests that use it fail, because a JDK is a requirement of the tests."""
     assert shutil.which("java") is not None, "no java on the path"
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 

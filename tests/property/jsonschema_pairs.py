@@ -42,7 +42,7 @@ SCALARS = (
 
 
 def random_document(chance: Random, depth: int = 3) -> Any:
-    """A JSON value; no float stands for an integer, as drafts differ on those."""
+    """Return a JSON value. It has no float that is a whole number, because drafts differ on those."""
     kind = chance.random()
     if depth == 0 or kind < 0.55:
         return chance.choice(SCALARS)
@@ -91,7 +91,7 @@ class Schemas:
         return chance.choices(makers, (2, 2, 3, 2, 2, 0.5))[0](depth - 1)
 
     def _some_keywords(self, **keywords: tuple[float, Any]) -> dict[str, Any]:
-        """Each keyword with its chance; its value is made when wanted."""
+        """Return some of the keywords, each with its probability; values are made only when needed."""
         return {
             name: make() if callable(make) else make
             for name, (share, make) in keywords.items()

@@ -1,7 +1,7 @@
-"""Registries that replicate each other over a network which cuts links and delays what is on its way.
+"""Registries that replicate each other over a network that cuts links and delays messages.
 
-A simulated registry has the rules of `stele.service.replication` and nothing else, so thousands of histories are quick.
-Comparing and applying are those of the product.
+A simulated registry has only the rules of `stele.service.replication`, so thousands of histories run quickly. Comparing
+and applying use the code of the product.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _uids = count(1)
 
 
 class SimulatedRegistry:
-    """One registry: its calls as `ReplicationApi`, and what its users do."""
+    """One registry: its calls as `ReplicationApi`, and the actions of its users."""
 
     def __init__(self, name: str) -> None:
         self.authority = f"http://{name}.example"
@@ -39,14 +39,14 @@ class SimulatedRegistry:
         """Versions that are listed or archived, by uid."""
         self.tombstones: dict[str, str] = {}
         self.registrations: list[str] = []
-        """uids in the order in which they came here, own ones and replicas."""
+        """Uids in the order of their registration here, own ones and replicas."""
 
     def list_versions(self) -> list[ReplicaVersion]:
-        """All versions that lists show, deleted ones too."""
+        """Return all versions that lists show, including deleted ones."""
         return [row for row in self.rows.values() if row.state.is_listed]
 
     def own(self) -> set[tuple[str, ReplicaState, str, int]]:
-        """What this registry is the authority of, and lists."""
+        """Return the listed versions of which this registry is the authority."""
         return {
             (row.uid, row.state, row.subject, row.version)
             for row in self.list_versions()
@@ -54,7 +54,7 @@ class SimulatedRegistry:
         }
 
     def of(self, authority: str) -> set[tuple[str, ReplicaState, str, int]]:
-        """What it lists of an authority."""
+        """Return the listed versions of an authority."""
         return {
             (row.uid, row.state, row.subject, row.version) for row in self.list_versions() if row.authority == authority
         }
@@ -62,7 +62,7 @@ class SimulatedRegistry:
     # --- its users ------------------------------------------------------------------------------------------------
 
     def register(self, subject: str) -> None:
-        """Add a version; numbers go on from the highest that is left, as Confluent's do."""
+        """Add a version. Its number follows the highest one that exists, as in Confluent's registry."""
         there = [row for row in self.list_versions() if row.subject == subject]
         if any(row.authority != self.authority for row in there):
             return  # replicas are closed
@@ -75,13 +75,13 @@ class SimulatedRegistry:
         self.registrations.append(uid)
 
     def soft_delete(self, subject: str) -> None:
-        """Soft-delete the newest live version of an own subject."""
+        """Soft-delete the newest active version of an own subject."""
         live = [row for row in self._own_of(subject) if row.state is ReplicaState.ACTIVE]
         if live:
             self.rows[live[-1].uid] = replace(live[-1], state=ReplicaState.DELETED)
 
     def purge(self, subject: str) -> None:
-        """Delete all versions of an own subject for good; nothing is left to tell of it."""
+        """Purge all versions of an own subject. No trace of them remains."""
         for row in self._own_of(subject):
             del self.rows[row.uid]
 
@@ -111,7 +111,7 @@ class SimulatedRegistry:
         )
 
     def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
-        """Take replicas in."""
+        """Import replicas."""
         removed = registered = 0
         refused: list[ImportedVersionRefusal] = []
         for uid, state in request.removed:
@@ -144,16 +144,16 @@ class SimulatedRegistry:
         return ImportAnswer(registered, removed, refused, [])
 
     def wait_for_events(self, after: str, seconds: float) -> EventsRead:
-        """Tell of nothing: the simulation says itself who looks when."""
+        """Return no events: the simulation itself decides when a registry is compared."""
         return EventsRead((), after)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is open."""
 
 
 @dataclass
 class Link:
-    """One replication: it may be cut, and it may be slow, so that what it does is founded on what was."""
+    """One replication. It can be cut, and it can be slow, so that its plans are based on an old state."""
 
     source: SimulatedRegistry
     target: SimulatedRegistry
@@ -166,13 +166,13 @@ class Link:
         self.replicator = Replicator(*ends, Scope())
 
     def look(self, subject: str | None = None) -> None:
-        """Compare, of one subject or of all; what is to be done goes on its way."""
+        """Compare one subject, or all, and queue the plan."""
         if not self.is_cut:
             subjects = None if subject is None else [SubjectName("", subject)]
             self.under_way.append(self.replicator.make_plan(subjects)[0])
 
     def arrive(self) -> None:
-        """Let the oldest plan arrive, if the link is there."""
+        """Apply the oldest queued plan, unless the link is cut."""
         if self.under_way and not self.is_cut:
             self.replicator.apply(self.under_way.pop(0))
 
@@ -182,7 +182,7 @@ class Link:
             self.replicator.synchronize()
 
     def lose(self) -> None:
-        """Let the oldest plan arrive in part: whoever brought it was killed."""
+        """Apply only a part of the oldest queued plan, as if its process was killed."""
         if self.under_way and not self.is_cut:
             plan = self.under_way.pop(0)
             self.replicator.apply(

@@ -1,4 +1,4 @@
-"""Associations keep their promises, whatever is asked of them in whatever order."""
+"""Associations keep their invariants under any sequence of requests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 
 async def _play(node: Registry, app: Any, moves: list[Step]) -> Counter[int]:
-    """Send requests to an empty registry, look at everything after each; how often each status was met."""
+    """Send requests to an empty registry and check everything after each. Return how often each status occurred."""
     await node.reset(await open_log("memory:"))
     met: Counter[int] = Counter()
     transport = httpx.ASGITransport(app=app)
@@ -79,7 +79,7 @@ async def _play(node: Registry, app: Any, moves: list[Step]) -> Counter[int]:
 
 
 def _require_sound(rows: list[dict[str, Any]], live: set[str]) -> None:
-    """What is true of associations at any time."""
+    """Assert the invariants of associations."""
     by_subject, frozen = defaultdict(list), defaultdict(set)
     for row in rows:
         by_subject[row["subject"]].append(row["lifecycle"])
@@ -96,7 +96,7 @@ async def _open_registry() -> Registry:
 
 
 def test_associations_are_sound() -> None:
-    """A strong one is alone, a frozen one strong, every subject is live, refusals change nothing, repeats neither."""
+    """Strong associations are exclusive, frozen ones strong, subjects active; refusals and repeats change nothing."""
     met: Counter[int] = Counter()
     with asyncio.Runner() as runner:
         node = runner.run(_open_registry())

@@ -1,4 +1,4 @@
-"""Laws of the Avro format, over random schemas, with the Java library and fastavro as second opinions."""
+"""Properties of the Avro format for random schemas, with the Java library and fastavro as oracles."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def parse_schema(value: Any) -> AvroSchema:
 
 
 def is_complete_in_canonical_form(value: Any) -> bool:
-    """Whether Parsing Canonical Form loses nothing: it cannot say that a type inside a namespace has none."""
+    """Return whether Parsing Canonical Form is complete.
+
+    It cannot express a type without namespace inside a namespace.
+    """
     return '"namespace": ""' not in json.dumps(value)
 
 
 def breaking_rules(reader: Any, writer: Any) -> set[tuple[str, str]]:
-    """(rule, path) of what breaks."""
+    """Return (rule, path) of each breaking finding."""
     return {
         (finding.rule, finding.path)
         for finding in AVRO.check(parse_schema(reader), parse_schema(writer))
@@ -43,7 +46,7 @@ def breaking_rules(reader: Any, writer: Any) -> set[tuple[str, str]]:
 @FAST
 @given(schemas())
 def test_printing_is_stable(schema: Any) -> None:
-    """What was printed parses back to something that prints the same, in every form."""
+    """A printed text is parsed to a schema that prints the same, in every form."""
     for form in TextForm if is_complete_in_canonical_form(schema) else (TextForm.PRINTED, TextForm.NORMALIZED):
         once = AVRO.canonical(parse_schema(schema), form)
         assert AVRO.canonical(AVRO.parse(once, {}, strict=False), form) == once
@@ -52,7 +55,7 @@ def test_printing_is_stable(schema: Any) -> None:
 @FAST
 @given(schemas())
 def test_every_form_means_the_same(schema: Any) -> None:
-    """Printing in one form does not change what the others, and compatibility, see."""
+    """Printing in one form does not change the other forms and compatibility."""
     original = parse_schema(schema)
     for form in (TextForm.PRINTED, TextForm.NORMALIZED):
         again = AVRO.parse(AVRO.canonical(original, form), {})
@@ -145,7 +148,7 @@ def test_texts_are_those_of_java(schema: Any) -> None:
 @FAST
 @given(schemas(), st.randoms(use_true_random=False))
 def test_identity_is_that_of_java(schema: Any, chance: random.Random) -> None:
-    """A schema with its attributes in another order is the same one, for us and for Java; one without them is not."""
+    """A schema with its attributes in another order is equal, here and in Java; one without them is not."""
     shuffled, bare = (_rewrite(schema, chance, keep=keep) for keep in (True, False))
     ours, mine, other = (AVRO.identity_text(parse_schema(each)) for each in (schema, shuffled, bare))
     assert ours == mine

@@ -1,4 +1,4 @@
-"""Laws of conversion: nothing changes that is not said to, and what is said to keep data keeps every datum."""
+"""Properties of conversion: every change is reported, and a conversion without loss of data keeps every datum."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from stele.formats.protobuf import PROTOBUF
 
 FAST = settings(max_examples=scale_examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 HARMLESS = {"ATTRIBUTE", "ORDER", "DEFAULT"}
-"""Losses that Parsing Canonical Form does not show."""
+"""Losses that do not change the Parsing Canonical Form."""
 
 
 def loses_data(losses: list[Loss], *besides: str) -> bool:
-    """Whether data are lost, other than as said."""
+    """Return whether data are lost, except by the given kinds of loss."""
     return any(loss.data and loss.what not in besides for loss in losses)
 
 
 @FAST
 @given(schemas())
 def test_avro_comes_back(schema: Any) -> None:
-    """Avro to Avro is the same schema but for what is reported, and the second time nothing is left to report."""
+    """Avro to Avro gives the same schema except for reported losses, and a second conversion reports none."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
     conversion = convert_schema(AVRO, source, AVRO)
     again = AVRO.parse(conversion.text, {})
@@ -51,7 +51,7 @@ def test_avro_comes_back(schema: Any) -> None:
 @FAST
 @given(schemas(), st.data())
 def test_avro_data_fit_the_json_schema(schema: Any, draw: st.DataObject) -> None:
-    """A datum of an Avro schema, in neutral JSON, fits the JSON Schema made from it, and leads back to its bytes."""
+    """A datum of an Avro schema, in neutral JSON, fits the converted JSON Schema, and is read back to its bytes."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
     conversion = convert_schema(AVRO, source, JSON_SCHEMA)
     if loses_data(conversion.losses, "NOT_A_NUMBER"):
@@ -80,7 +80,7 @@ def test_avro_by_way_of_json_schema(schema: Any, draw: st.DataObject) -> None:
 
 
 def count_records(model: Model) -> int:
-    """How many types of a model have fields; options of a union and entries of a map may need more of them."""
+    """Return how many types of a model have fields. Options of a union and entries of a map can add more of them."""
     return sum(isinstance(declared, RecordType) for declared in model.types.values())
 
 
@@ -88,7 +88,7 @@ def count_records(model: Model) -> int:
 @given(schemas(depth=2), st.data())
 @example(["boolean", {"type": "fixed", "name": "F0", "size": 0}], None)
 def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
-    """From Avro to Protobuf and back, data of the first schema are data of the last, unless there are more messages."""
+    """From Avro to Protobuf and back, data of the first schema fit the last, unless messages were added."""
     record = {"type": "record", "name": "Top", "fields": [{"name": "top", "type": schema}]}
     source = AVRO.parse(json.dumps(record).encode(), {})
     there = convert_schema(AVRO, source, PROTOBUF)
@@ -105,7 +105,7 @@ def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
 @FAST
 @given(st.integers(0, 2**32), st.sampled_from(sorted(URIS)))
 def test_losses_of_json_schema_are_honest(seed: int, draft: int) -> None:
-    """Documents valid under a schema of any draft are valid under what it becomes, or a loss of data is reported."""
+    """Documents valid under a schema of any draft are valid after conversion, or a loss of data is reported."""
     chance = Random(seed)
     schema = json.dumps(Schemas(chance, draft).make_pair()[0]).encode()
     try:

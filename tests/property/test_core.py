@@ -1,4 +1,4 @@
-"""Laws of the core (the domain model's invariants) on random command sequences over a small universe."""
+"""Invariants of the core (those of the domain model) on random sequences of commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from stele.errors import EncodingNotFound, NotFound, SteleError
 
 
 class Observer:
-    """Remembers what was handed out, and holds it against every later state."""
+    """Remembers ids and numbers that were assigned, and compares them with every later state."""
 
     def __init__(self) -> None:
         self.gids: dict[tuple[str, int], tuple[bytes, object]] = {}
@@ -52,7 +52,7 @@ class Observer:
         self._held: set[tuple[str, int]] = set()
 
     def check(self, state: State, command: cmd.Command, events: Sequence[ev.Event]) -> None:
-        """Every law that a single state, or a state and what came before, can break."""
+        """Assert every invariant of a state, and of a state together with the earlier ones."""
         self._check_gids(state, command, events)
         self._check_versions(state, command)
         self._check_encodings(state)
@@ -131,7 +131,7 @@ def check_places(state: State) -> None:
 
 
 def check_indexes(state: State) -> None:
-    """Indexes and links say what the rows say."""
+    """Assert that indexes and links agree with the rows."""
     rows = [row for subject in all_subjects(state) for row in subject.versions]
     for row in rows:
         assert row in list_versions_of_entry(row.schema)
@@ -187,7 +187,7 @@ def check_indexes(state: State) -> None:
 
 
 def check_visibility(state: State) -> None:
-    """RETIRED and GONE are nowhere to be seen by default; ids resolve all the same."""
+    """Assert that soft-deleted and archived versions are hidden by default, and that their ids resolve."""
     live = {s.uid for s in all_subjects(state) if any(row.state is VersionState.ACTIVE for row in s.versions)}
     assert {subject.uid for subject in queries.list_subjects(state, state.namespaces.values())} == live
     for subject in all_subjects(state):
@@ -223,7 +223,7 @@ def test_every_state_keeps_the_laws(drawn: list[cmd.Command]) -> None:
 
 @given(sequences)
 def test_ordinals_and_lane_versions_rise(drawn: list[cmd.Command]) -> None:
-    """A version that brings no number of its own is numbered above all others of its subject and lane."""
+    """A version that brings no number of its own has a higher number than all others of its subject and kind."""
     state = State()
     for number, command in enumerate(drawn, 1):
         try:
@@ -250,14 +250,14 @@ def test_ordinals_and_lane_versions_rise(drawn: list[cmd.Command]) -> None:
 
 
 class Levels:
-    """An oracle of settings: what was set where, by the answers alone."""
+    """An oracle of settings, which follows the events only."""
 
     def __init__(self) -> None:
         self.policies: dict[SettingsLevel, Policy | None] = {}
         self.defaults: dict[SubjectKey, Policy | None] = {}
 
     def follow(self, state: State, events: Sequence[ev.Event]) -> None:
-        """Take note of what happened."""
+        """Update the settings from events."""
         for event in events:
             if isinstance(event, ev.SettingsChanged):
                 self.policies[event.level] = event.settings.policy if event.settings else None
@@ -270,7 +270,7 @@ class Levels:
                 self.defaults.pop(event.key, None)
 
     def policy(self, key: SubjectKey) -> Policy:
-        """What is in force for a subject."""
+        """Return the effective policy of a subject."""
         chain = [
             self.policies.get(SettingsLevel(*key)),
             self.defaults.get(key),
@@ -280,7 +280,7 @@ class Levels:
 
 
 def _must_read(policy: Policy, rows: list[Version]) -> list[tuple[Version, bool]]:
-    """(version, whether the new one is the reader) that a policy asks for; rows newest first."""
+    """Return (version, whether the new one is the reader) for each comparison of a policy; rows are newest first."""
     required_reads = []
     for direction, reader in ((policy.backward, True), (policy.forward, False)):
         for place, row in enumerate(rows):
@@ -292,7 +292,7 @@ def _must_read(policy: Policy, rows: list[Version]) -> list[tuple[Version, bool]
 
 @given(sequences)
 def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
-    """What is registered under a policy satisfies it, whichever level the policy comes from."""
+    """Every registered version satisfies the policy, whichever level the policy comes from."""
     node, levels = Node([]), Levels()
     for number, command in enumerate(drawn, 1):
         rows: list[Version] = []
@@ -329,7 +329,7 @@ def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
 
 @given(sequences, st.integers(0, 4), keys)
 def test_only_live_versions_are_asked_about(drawn: list[cmd.Command], number: int, key: SubjectKey) -> None:
-    """No question names a text that only retired versions of the subject have."""
+    """No compatibility request names a text that only soft-deleted versions of the subject have."""
     node = execute_commands(drawn)
     answers: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
     with suppress(SteleError):
@@ -368,7 +368,7 @@ def test_registering_twice_at_once_makes_one_version(
 
 @given(sequences)
 def test_replaying_the_log_gives_the_same_state(drawn: list[cmd.Command]) -> None:
-    """A node that starts from nothing knows what the one that decided knows, down to the last counter."""
+    """A node that replays the whole log has the same state as the one that decided, including every counter."""
     node = execute_commands(drawn)
     fresh = Node(node.log)
     fresh.catch_up()
@@ -377,7 +377,7 @@ def test_replaying_the_log_gives_the_same_state(drawn: list[cmd.Command]) -> Non
 
 @given(sequences, st.integers(0, 40), st.booleans())
 def test_a_snapshot_and_its_tail_give_the_same_state(drawn: list[cmd.Command], cut: int, indexed: bool) -> None:
-    """Dumping at any point, loading, and folding what came later is as good as folding everything."""
+    """A state from a snapshot at any point and the later records equals the state from all records."""
     node = execute_commands(drawn)
     partial = Node(node.log[:cut])
     partial.catch_up()
@@ -395,7 +395,7 @@ def test_a_snapshot_and_its_tail_give_the_same_state(drawn: list[cmd.Command], c
 
 @given(sequences, st.randoms(use_true_random=False))
 def test_nodes_with_interleaved_writers_converge(drawn: list[cmd.Command], chance: Random) -> None:
-    """Two nodes that decide on what they happen to know, and again when they were late, end up equal."""
+    """Two nodes that decide on incomplete states, and again after they were late, end with equal states."""
     log: list[bytes] = []
     nodes = [Node(log), Node(log)]
     for number, command in enumerate(drawn, 1):
@@ -411,7 +411,7 @@ def test_nodes_with_interleaved_writers_converge(drawn: list[cmd.Command], chanc
 def test_a_draft_taken_back_leaves_no_trace(
     durable: list[cmd.Command], draft: list[cmd.Command], indexed: bool
 ) -> None:
-    """Deciding a batch on top of one another and rolling back leaves exactly the state from before."""
+    """Rolling back a batch of decisions restores exactly the state before it."""
     state = execute_commands(durable).state
     if indexed:
         queries.find_version_by_uid(state, 1)
@@ -437,7 +437,7 @@ def test_a_draft_taken_back_leaves_no_trace(
 
 @given(sequences, sequences)
 def test_a_batch_does_what_its_commands_do_one_by_one(durable: list[cmd.Command], batch: list[cmd.Command]) -> None:
-    """Commands decided in one draft make the same records as commands made durable one after the other."""
+    """Commands decided in one batch make the same records as commands appended one after the other."""
     node = execute_commands(durable)
     drafted: list[LogRecord] = []
     node.state.begin_draft()
@@ -459,7 +459,7 @@ def test_a_batch_does_what_its_commands_do_one_by_one(durable: list[cmd.Command]
 
 @given(sequences)
 def test_records_come_back_from_their_bytes(drawn: list[cmd.Command]) -> None:
-    """Every record that deciding can make is read back as it was written."""
+    """Every record of a decision is decoded as it was encoded."""
     state = State()
     for number, command in enumerate(drawn, 1):
         by = stamp(number)
@@ -473,7 +473,7 @@ def test_records_come_back_from_their_bytes(drawn: list[cmd.Command]) -> None:
 
 @given(sequences, keys, st.integers(1, 6))
 def test_reading_changes_nothing(drawn: list[cmd.Command], key: SubjectKey, number: int) -> None:
-    """Queries, also those that build an index, leave the facts alone; what is not there is a NotFound."""
+    """Queries do not change the facts, even those that build an index; a missing object raises NotFound."""
     state = execute_commands(drawn).state
     before = facts(state)
     queries.policy_for(state, key)
@@ -489,6 +489,6 @@ def test_reading_changes_nothing(drawn: list[cmd.Command], key: SubjectKey, numb
 
 
 def test_stamps_differ() -> None:
-    """The universe's stamps name their commands: the laws above lean on it."""
+    """The event metadata of different commands differ, which the other tests rely on."""
     assert len({stamp(number).uid for number in range(100)}) == 100
     assert isinstance(stamp(1), EventMetadata)

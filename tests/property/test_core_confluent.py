@@ -84,7 +84,7 @@ class Oracle:
         return version, number
 
     def delete_version(self, key: SubjectKey, version: int | None, *, permanent: bool) -> tuple[int, ...]:
-        """The version that went; None is the latest."""
+        """Return the deleted version; None means the latest."""
         rows, live = self.of(key, deleted=True), self.of(key)
         if not rows:
             raise SubjectNotFound("")
@@ -99,7 +99,7 @@ class Oracle:
         return (row.version,)
 
     def delete_subject(self, key: SubjectKey, *, permanent: bool) -> tuple[int, ...]:
-        """The versions that went."""
+        """Return the deleted versions."""
         rows, live = self.of(key, deleted=True), self.of(key)
         if not rows:
             raise SubjectNotFound("")
@@ -188,7 +188,7 @@ def _behind_id(node: Node, space: str, number: int) -> tuple[bytes, list[tuple[S
 
 @given(operations)
 def test_the_core_does_what_the_oracle_does(drawn: list[tuple[str, SubjectKey, int | None, object]]) -> None:
-    """Versions, ids, what is deleted, what an id stands for, and every refusal agree after every operation."""
+    """Versions, ids, deletions, the schemas of ids, and every refusal agree after every operation."""
     node, oracle = Node([]), Oracle()
     for at, operation in enumerate(drawn, 1):
         assert _to_core(node, at, *operation) == _to_oracle(oracle, *operation)

@@ -1,11 +1,11 @@
-"""One registry, many dialects: random operations through all dialects at once, every read compared with one model.
+"""One registry, many dialects: random operations through all dialects, with every read compared with one model.
 
-The model (`dialect_model/model.py`) is the one domain model of the dialects in plain objects. A schema registered
-through any dialect is visible through all others, with its numbers and its bytes; a policy set in one is enforced in
-all; soft deletion, purging and closing mean in each what they mean there; and a log folded again says the same.
+The model (`dialect_model/model.py`) is the common domain model of the dialects in plain objects. A schema registered
+through any dialect is visible through all others, with its numbers and its bytes. A policy set in one is enforced in
+all. Soft deletion, purging and closing have their meaning in each. A log that is folded again gives the same state.
 
-`DIALECT_WALK_SEED` walks elsewhere: the seed of a walk is printed when it fails, with as few operations as show it.
-`DIALECT_WALK_STEPS` walks further (500 operations in the long form), `DIALECT_WALKS` walks more often (20 there).
+`DIALECT_WALK_SEED` sets another seed: the seed of a walk is printed when it fails, with as few operations as show it.
+`DIALECT_WALK_STEPS` sets more steps (500 operations in the long form), `DIALECT_WALKS` more walks (20 there).
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ from stele.core.policy import Policy
 SEED = os.environ.get("DIALECT_WALK_SEED", "one registry")
 LONG_STEPS = 500
 STEPS = int(os.environ.get("DIALECT_WALK_STEPS", LONG_STEPS // 2 if PROFILE == "everyday" else LONG_STEPS))
-"""Operations of a walk: a new registry each, so that a red one is found again soon. Every day, half of them."""
+"""Operations of a walk. Each walk has a new registry, so that a failure can be reproduced quickly.
+
+The everyday profile has half as many.
+"""
 WALKS = int(os.environ.get("DIALECT_WALKS", "2"))
 
 
@@ -64,7 +67,7 @@ def server(runner: asyncio.Runner) -> Iterator[Server]:
 
 
 async def run_walk(server: Server, seed: str) -> None:
-    """A walk; one that fails is shrunk, and fails with what is left of it."""
+    """Run a walk. A failing one is shrunk, and fails with the remaining operations."""
     try:
         await walk(server, seed, STEPS)
     except Failed as failed:
@@ -75,7 +78,7 @@ async def run_walk(server: Server, seed: str) -> None:
 
 @pytest.mark.parametrize("number", range(WALKS))
 def test_all_dialects_tell_of_one_registry(server: Server, runner: asyncio.Runner, number: int) -> None:
-    """Whatever is done through any of them, answers and reads of all of them are those of the model."""
+    """After any operation through any dialect, answers and reads of all of them are those of the model."""
     runner.run(run_walk(server, f"{SEED} {number}"))
 
 
@@ -110,7 +113,7 @@ def test_a_new_node_says_the_same(runner: asyncio.Runner, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("seed", range(5))
 def test_whoever_comes_first_the_others_find_it(server: Server, runner: asyncio.Runner, seed: int) -> None:
-    """One schema sent through all doors at the same time is one version with one id, and everybody is told so."""
+    """One schema sent through all dialects at the same time is one version with one id in all answers."""
     doors = [("confluent", "register"), ("pravega", "add"), ("schema-repo", "post"), ("schema-repo", "put")]
     doors += [("openschema", "register"), ("cncf", "post")]
     ops = [Op(door, what, "", "a", draft=0) for door, what in doors for _ in range(3)]
@@ -120,7 +123,7 @@ def test_whoever_comes_first_the_others_find_it(server: Server, runner: asyncio.
         await server.empty()
         model = Model()
         await server.check(DIALECTS["pravega"].act(model, Op("pravega", "create", "", "a", word="/several/AllowAny")))
-        # The empty space is no group yet where groups have to be there first.
+        # In CNCF the default namespace must first be created as a group.
         await server.check(DIALECTS["cncf"].act(model, Op("cncf", "group", "", "a")))
         await asyncio.gather(*(server.check(ask) for ask in [DIALECTS[op.door].act(model, op) for op in ops]))
         assert [row.version_number for row in model.live(Key("", "a"))] == [1]
@@ -133,7 +136,7 @@ def test_whoever_comes_first_the_others_find_it(server: Server, runner: asyncio.
 
 
 def test_the_walk_meets_what_it_is_about(runner: asyncio.Runner) -> None:
-    """Every operation of every dialect is done and refused, and most kinds of refusal occur: nothing is always one."""
+    """Every operation of every dialect succeeds and is refused in the walks, and most kinds of refusal occur."""
     done: Counter[tuple[str, str, bool]] = Counter()
     for number in range(20):
         random, model = Random(f"{SEED} {number}"), Model()
@@ -160,7 +163,7 @@ def is_refused(ask: Ask) -> bool:
 
 
 def test_the_pool_is_what_the_table_says(server: Server, runner: asyncio.Runner) -> None:
-    """Who reads whom, by the check of schemas nobody registered; within each format."""
+    """The table of which schema reads which agrees with the compatibility checks, within each format."""
 
     async def check() -> None:
         for reader in DRAFTS:
@@ -190,14 +193,14 @@ def _shift_member(original: Callable[..., Any], member: str) -> Callable[..., An
 
 
 def _lax(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy the dialect cannot express is shown as none at all."""
+    """Plant a fault: a policy that the dialect cannot express is shown as none."""
     original = Policy.nearest_name.fget  # type: ignore[attr-defined]  # of a property
     lax = property(lambda policy: original(policy) if policy.exact_name else "NONE")
     monkeypatch.setattr(Policy, "nearest_name", lax)
 
 
 def _return_printed_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One dialect gives back a printed text instead of the author's bytes."""
+    """Plant a fault: one dialect returns a printed text in place of the client's bytes."""
     original = cncf.responses.document_response
 
     def document_response(operations: Any, state: Any, version: Any) -> Any:
@@ -209,7 +212,7 @@ def _return_printed_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _undead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dialect without soft deletion shows what another one deleted softly."""
+    """Plant a fault: a dialect without soft deletion shows versions that another one soft-deleted."""
     monkeypatch.setattr(openschema.operations, "get_live_version", lambda state, subject, number: _any(subject, number))
     monkeypatch.setattr(openschema.routes, "get_live_version", lambda state, subject, number: _any(subject, number))
 
@@ -219,14 +222,14 @@ def _any(subject: Any, number: int | None) -> Any:
 
 
 def _unbound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A topic leads to the newest version, whichever it is bound to."""
+    """Plant a fault: a topic leads to the newest version, not to the one it is bound to."""
     monkeypatch.setattr(
         rocketmq.translate, "find_record", lambda state, row: queries.latest_version(state.find_subject(row.subject))
     )
 
 
 def _skip_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One dialect registers without asking the policy."""
+    """Plant a fault: one dialect registers without checking the policy."""
     monkeypatch.setattr(
         schema_repo.operations,
         "CompatibilityCheck",
@@ -235,7 +238,7 @@ def _skip_policy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _failing(server: Server, seed: str) -> list[Op] | None:
-    """The operations of a walk that fails."""
+    """Return the operations of a walk that fails, None if it does not."""
     try:
         await walk(server, seed, STEPS)
     except Failed as failed:
@@ -247,7 +250,7 @@ async def _failing(server: Server, seed: str) -> list[Op] | None:
 def test_a_planted_fault_is_found(
     server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    """A walk through dialects one of which is wrong fails, and what is left of it after shrinking shows the fault."""
+    """A walk through dialects with a planted fault fails, and its operations reproduce the failure."""
     plant(monkeypatch)
 
     async def play() -> None:
@@ -261,7 +264,7 @@ def test_a_planted_fault_is_found(
 
 
 def test_shrinking_leaves_what_matters(server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault that needs two operations is shown by two."""
+    """A fault that needs three operations is shrunk to these three."""
     _skip_policy(monkeypatch)
 
     async def play() -> None:

@@ -1,4 +1,4 @@
-"""The algebra of the semantic diff, over random pairs of schemas of four languages."""
+"""Properties of the semantic diff for random pairs of schemas of four languages."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def compare_texts(format_name: str, old: str, new: str) -> DiffAnswer | None:
 
 
 def finding_without_witness(finding: Finding) -> Finding:
-    """What a finding says without its witness: of many documents that prove it another one may be found next time."""
+    """Return a finding without its witness, because another document may be found as a proof next time."""
     return Finding(**{name: getattr(finding, name) for name in Finding.__struct_fields__ if name != "witness"})
 
 
 def change_facts(change: DeclarationChange) -> tuple[Any, ...]:
-    """All a change says."""
+    """Return all facts of a change."""
     findings = Counter((reason.direction.value, finding_without_witness(reason)) for reason in change.findings)
     return (
         change.kind.value,
@@ -96,7 +96,7 @@ def change_facts(change: DeclarationChange) -> tuple[Any, ...]:
 
 
 def mirror_facts(change: DeclarationChange) -> tuple[Any, ...]:
-    """All that the mirror image of a change says."""
+    """Return all facts of the mirrored change."""
     findings = Counter((_TURNED[reason.direction].value, finding_without_witness(reason)) for reason in change.findings)
     return (
         _MIRRORED.get(change.kind, change.kind).value,
@@ -113,7 +113,7 @@ def mirror_facts(change: DeclarationChange) -> tuple[Any, ...]:
 
 
 def assert_diff_laws(format_name: str, old: str, new: str) -> None:
-    """The laws: nothing changes into itself, the way back mirrors the way there, and no finding is lost or doubled."""
+    """Assert: a schema has no diff with itself, the reverse diff is the mirror, and no finding is lost or doubled."""
     there, back = compare_texts(format_name, old, new), compare_texts(format_name, new, old)
     itself = compare_texts(format_name, old, old)
     if there is None or back is None or itself is None:
@@ -181,7 +181,7 @@ def test_avro(pair: tuple[Any, Any]) -> None:
 
 @given(old=schemas(), new=schemas())
 def test_avro_strangers(old: Any, new: Any) -> None:
-    """The laws hold for Avro schemas that have nothing to do with each other."""
+    """The properties hold for unrelated Avro schemas."""
     assert_diff_laws("avro", json.dumps(old), json.dumps(new))
 
 
@@ -194,7 +194,7 @@ def json_schema(chance: Random) -> Any:
 
 
 def edit_value(value: Any, chance: Random) -> Any:
-    """A copy with a member left out or put in here and there."""
+    """Return a copy with some members removed or added."""
     if not isinstance(value, dict):
         return value
     members = {name: edit_value(inner, chance) for name, inner in value.items() if chance.random() > 0.15}
@@ -245,5 +245,5 @@ def test_xsd(old: list[str], new: list[str], most: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("format_name", ["avro", "json", "protobuf", "thrift", "xsd"])
 def test_every_language_is_outlined(format_name: str) -> None:
-    """What these tests take for granted: the built-in languages tell what they declare."""
+    """All built-in languages have outlines, which the other tests rely on."""
     assert isinstance(get_format(format_name), HasOutline)

@@ -1,4 +1,4 @@
-"""Laws of inference: what was sampled fits what was inferred, and samples may come in any order and grouping."""
+"""Properties of inference: samples fit the inferred schema, in any order and grouping."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_samples_fit(samples: list[Any], notations: bool, enumerations: int) -> 
 @FAST
 @given(st.lists(st.lists(VALUES, max_size=4), min_size=3, max_size=3), st.integers(0, 3))
 def test_merging_is_associative_and_commutative(groups: list[list[Any]], enumerations: int) -> None:
-    """However samples are grouped and ordered, the same comes out."""
+    """Any grouping and order of samples has the same result."""
     options = InferOptions(enumerations=enumerations)
 
     def sample_parts(*parts: list[Any]) -> Samples:

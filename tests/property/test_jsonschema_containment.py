@@ -1,4 +1,4 @@
-"""Laws of the ruleset `containment`: never "compatible" against a document, never a document that proves nothing."""
+"""Properties of the ruleset `containment`: no document contradicts a compatible verdict, every witness is a proof."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parse(schema: Any) -> ParsedJsonSchema | None:
 
 
 def find_refuted(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Any]:
-    """Documents of the writer which the reader refuses."""
+    """Return the documents of the writer that the reader rejects."""
     mine, theirs = reader.validator, writer.validator
     return [value for value in DOCUMENTS if theirs.is_valid(value) and not mine.is_valid(value)]
 
@@ -45,7 +45,7 @@ def find_refuted(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Any
 @QUICK
 @given(SEEDS, DRAFTS)
 def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -> None:
-    """No finding: no document of hundreds fits the writer alone. A witness: fits the writer, and not the reader."""
+    """Without a finding no document of hundreds fits only the writer; a witness fits the writer and not the reader."""
     writer, reader = map(parse, Schemas(Random(seed), draft).make_pair())
     if writer is None or reader is None:
         return
@@ -68,7 +68,7 @@ def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -
 @QUICK
 @given(SEEDS, DRAFTS, DRAFTS)
 def test_drafts_may_differ(seed: int, old: int, new: int) -> None:
-    """Compatible across drafts holds for documents too."""
+    """A compatible verdict across drafts also holds for documents."""
     writer, _ = Schemas(Random(seed), old).make_pair()
     reader = {**writer, "$schema": URIS[new]}
     before, after = parse(writer), parse(reader)
@@ -79,7 +79,7 @@ def test_drafts_may_differ(seed: int, old: int, new: int) -> None:
 @QUICK
 @given(SEEDS, DRAFTS)
 def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
-    """What follows keyword by keyword holds for all documents, without any search having looked first."""
+    """A structural proof holds for all documents, without an earlier search."""
     writer, reader = map(parse, Schemas(Random(seed), draft).make_pair())
     if writer is None or reader is None:
         return
@@ -91,7 +91,7 @@ def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
 @QUICK
 @given(SEEDS, DRAFTS)
 def test_one_document_means_what_the_schema_meant(seed: int, draft: int) -> None:
-    """The self-contained form in its own draft and, where it says so, in the latest one allow the same documents."""
+    """The self-contained document, in its own draft and (if exact) in the latest one, allows the same documents."""
     parsed = parse(Schemas(Random(seed), draft).make_pair()[0])
     if parsed is None:
         return

@@ -76,7 +76,7 @@ QUICK = settings(max_examples=scale_examples(120), deadline=None, suppress_healt
 
 
 def parse(schema: Any) -> ParsedJsonSchema | None:
-    """The parsed schema, or None when it is refused (a branch list of equal enums, say)."""
+    """Return the parsed schema, None when it is rejected (for example, for a list of equal branches)."""
     try:
         return JSON_SCHEMA.parse(json.dumps(schema).encode(), {})
     except SteleError:
@@ -95,7 +95,7 @@ def shuffle_members(value: Any, chance: random.Random) -> Any:
 @QUICK
 @given(SCHEMAS)
 def test_printing_loses_nothing_and_is_idempotent(schema: Any) -> None:
-    """Parsing what was printed gives the same value, and printing that the same text, in every form."""
+    """Parsing a printed text gives the same value, and printing that gives the same text, in every form."""
     parsed = parse(schema)
     if parsed is None:
         return
@@ -146,7 +146,7 @@ def test_any_two_schemas_can_be_compared(one: Any, two: Any) -> None:
 @QUICK
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_garbage_is_refused_in_words(text: bytes) -> None:
-    """Whatever the bytes: a schema or a clear error."""
+    """Any bytes are a schema or raise a clear error."""
     parsed: ParsedJsonSchema | str
     try:
         parsed = JSON_SCHEMA.parse(text, {})
@@ -160,7 +160,7 @@ def test_garbage_is_refused_in_words(text: bytes) -> None:
 @QUICK
 @given(SCHEMAS)
 def test_listing_columns_and_examples_never_fail_badly(schema: Any) -> None:
-    """Fields, columns, bundle and example work on any schema, or say why not."""
+    """Fields, Arrow schema, bundle and example work for any schema, or raise a clear error."""
     parsed = parse(schema)
     if parsed is None:
         return

@@ -1,4 +1,4 @@
-"""Every node reads the same log from a topic, whenever it reads and whatever compaction has taken by then."""
+"""Every node reads the same log from a topic, at any time and after any compaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _log_of(index: ClaimIndex) -> list[int]:
 
 
 def _write_topic(chance: random.Random, length: int) -> tuple[list[_Message], ClaimIndex]:
-    """Nodes that are behind by chance claim, replace and withdraw; what one that sees everything makes of it."""
+    """Return a topic that lagging nodes wrote (claims, replacements, tombstones), and a complete index of it."""
     topic: list[_Message] = []
     whole = ClaimIndex("topic")
     whole.reach_end(0)
@@ -70,7 +70,7 @@ def _write_topic(chance: random.Random, length: int) -> tuple[list[_Message], Cl
 
 
 def _compact(chance: random.Random, topic: list[_Message]) -> list[_Message]:
-    """Take messages that have a tombstone behind them, and tombstones without such a message; never the last one."""
+    """Remove messages with a later tombstone, and tombstones without such a message, but never the last message."""
     withdrawn = {message.withdrawn: message.offset for message in topic if message.key is None}
     left = [
         message

@@ -1,4 +1,4 @@
-"""Pictures of any answer: everything is there once, nothing lies on something else, folds keep their counts."""
+"""Pictures of any answer: every element is drawn once, none overlaps another, and folds have the right counts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
 @settings(max_examples=60, deadline=None)
 @given(histories(), st.integers(0, 6), st.integers(2, 30))
 def test_every_version_has_one_place(history: SubjectHistory, least: int, most: int) -> None:
-    """Folding leaves no version out, keeps their order, and counts what broke."""
+    """Folding omits no version, keeps their order, and counts the breaking ones."""
     stops = fold_history(history, least_folded=least, most_stops=most)
     assert [version for stop in stops for version in stop.versions] == list(history.versions)
     assert len(stops) <= most
@@ -87,7 +87,7 @@ def test_every_field_has_one_row(versions: int, fields: int, seed: int, most: in
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(1, 15))
 def test_every_neighbour_is_drawn_or_counted(used: int, users: int, most: int) -> None:
-    """A distance draws so many subjects at most, and counts the others; boxes do not overlap."""
+    """Each distance draws a limited number of subjects and counts the others; boxes do not overlap."""
     picture = draw_neighbourhood(make_neighbourhood(used, users), most_in_layer=most)
     texts = [text.text or "" for text in ET.fromstring(picture.body).iter("text")]
     for count, word in ((used, "used"), (users, "user")):
@@ -108,7 +108,7 @@ GRAPHS = st.integers(1, 30).flatmap(
 @settings(max_examples=60, deadline=None)
 @given(GRAPHS)
 def test_layers_hold_every_node_once(graph: tuple[int, list[tuple[int, int]]]) -> None:
-    """Whatever the references, circles too: each node is in one layer, and without circles behind all it uses."""
+    """Each node is in one layer, also with cycles; without cycles it is behind all nodes that it uses."""
     size, edges = graph
     layers = assign_layers(range(size), edges)
     assert sorted(node for row in order_layers(layers, edges) for node in row) == list(range(size))
@@ -120,7 +120,7 @@ def test_layers_hold_every_node_once(graph: tuple[int, list[tuple[int, int]]]) -
 @settings(max_examples=30, deadline=None)
 @given(GRAPHS)
 def test_every_subject_of_an_atlas_is_drawn_once(graph: tuple[int, list[tuple[int, int]]]) -> None:
-    """Each subject has one dot, and no two names lie on one another."""
+    """Each subject has one dot, and no two names overlap."""
     size, pairs = graph
     names = [f"team{number % 3}.subject{number}" for number in range(size)]
     picture = draw_atlas(make_atlas(names, pairs))

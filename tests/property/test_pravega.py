@@ -21,11 +21,11 @@ from stele.storage import open_log
 GROUPS = ("a", "b/c")
 CODECS = ("", "z")
 TEXTS = tuple((f"R{number % 2}", number) for number in range(5))
-"""Type and number of the schemas there are: two types, texts of their own."""
+"""Type and number of the schemas: two types, each text is different."""
 
 
 class Op(NamedTuple):
-    """One request: what, on which group, with which arguments."""
+    """One request: the operation, the group, and the arguments."""
 
     what: str
     group: str
@@ -49,13 +49,13 @@ _ops = st.sampled_from([_adding] * 4 + [_removing] * 2 + [_encoding] * 3 + [_res
 _beginnings = st.integers(0, 1).map(
     lambda several: [Op("create", "a", several, 0), Op("add", "a", 0), Op("add", "a", 1), Op("add", "a", 2)]
 )
-"""What every example begins with: chance alone seldom fills a group."""
+"""The first operations of every example, because random operations rarely fill a group."""
 
 POLICIES = ("AllowAny", "DenyAll")
 
 
 class Group:
-    """What a group is, by the rules."""
+    """A group by the rules."""
 
     def __init__(self, several: bool, policy: str) -> None:
         self.several = several
@@ -75,12 +75,12 @@ class Group:
         return {"type": TEXTS[text][0], "serializationFormat": "Avro", "version": version, "id": number}
 
     def find(self, text: int) -> int | None:
-        """The lowest live id of a text."""
+        """Return the lowest active id of a text."""
         return next((number for number in self.live() if self.rows[number][0] == text), None)
 
 
 class Oracle:
-    """What the registry must answer: (status, body or None for any)."""
+    """The expected answers of the registry: (status, body or None for any)."""
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
@@ -141,7 +141,7 @@ class Oracle:
 
 
 def schema(text: int) -> dict[str, Any]:
-    """A schema as requests have it."""
+    """Return a schema in the notation of requests."""
     name, number = TEXTS[text]
     body = f'{{"type":"record","name":"{name}","fields":[{{"name":"f{number}","type":"int"}}]}}'
     data = base64.b64encode(body.encode()).decode()
@@ -160,16 +160,16 @@ class World:
         return await Registry.open(await open_log("memory:"))
 
     async def empty(self) -> None:
-        """Forget everything."""
+        """Clear the registry."""
         await self.registry.reset(await open_log("memory:"))
 
     async def close(self) -> None:
-        """Release everything."""
+        """Close the client and the registry."""
         await self.client.aclose()
         await self.registry.close()
 
     async def ask(self, oracle: Oracle, op: Op) -> httpx.Response:
-        """Send an operation; who asks for an encoding tells what the group says of the id."""
+        """Send an operation. A request for an encoding contains the group's version info of the id."""
         path = "/v1/groups/" + op.group.replace("/", "%2F")
         match op.what:
             case "create":
@@ -199,7 +199,7 @@ class World:
                 return await self.client.put(f"{path}/encodings", json=body)
 
     async def read(self, path: str) -> Any:
-        """What a GET answers."""
+        """Return the answer to a GET."""
         answer = await self.client.get(path)
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -242,7 +242,7 @@ def world() -> Iterator[World]:
 @given(_beginnings, st.lists(_ops, min_size=10, max_size=25))
 @settings(max_examples=scale_examples(40), deadline=None)
 def test_the_dialect_does_what_its_rules_say(world: World, beginning: list[Op], drawn: list[Op]) -> None:
-    """Whatever is asked in whatever order, answers and reads are those of the rules."""
+    """For any sequence of requests, answers and reads are those of the rules."""
 
     async def play() -> None:
         await world.empty()

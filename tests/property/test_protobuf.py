@@ -108,7 +108,7 @@ def test_printing_loses_nothing(source: tuple[list[str], list[list[str]]]) -> No
 def test_style_does_not_change_the_normal_form(
     source: tuple[list[str], list[list[str]]], chance: random.Random
 ) -> None:
-    """Members and statements in another order, nested messages excepted, give the same normalized text and digests."""
+    """Another order of members and statements, except nested messages, gives the same normalized text and digests."""
     statements, messages = source
     shuffled = list(statements)
     chance.shuffle(shuffled)
@@ -129,7 +129,7 @@ def test_style_does_not_change_the_normal_form(
 def test_checks_are_repeatable_and_reflexive(
     one: tuple[list[str], list[list[str]]], two: tuple[list[str], list[list[str]]]
 ) -> None:
-    """Every schema reads its own data, and the same question has the same answer, each finding filled in."""
+    """Every schema reads its own data; equal comparisons have equal findings, each complete."""
     left, right = parse_source(one), parse_source(two)
     assert PROTOBUF.check(left, left) == []
     findings = PROTOBUF.check(left, right)
@@ -142,7 +142,7 @@ def test_checks_are_repeatable_and_reflexive(
 def test_compatible_schemas_read_each_others_data(
     source: tuple[list[str], list[list[str]]], data: st.DataObject
 ) -> None:
-    """What the ruleset calls compatible can at least be decoded: an example written with one is read with the other."""
+    """An example written with one schema can be decoded with a compatible one."""
     statements, messages = source
     selections = [data.draw(st.lists(st.sampled_from(body), unique=True)) if body else [] for body in messages]
     old = parse_source(source)
@@ -162,7 +162,7 @@ def test_compatible_schemas_read_each_others_data(
 @LAW
 @given(proto_sources())
 def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[str]]]) -> None:
-    """Every message but the entries of maps has one path of positions, which leads back to it."""
+    """Every message except the entries of maps has one list of indexes, which leads back to it."""
     schema = parse_source(source)
     names = [name for name in schema.message_positions if not is_map_entry(schema.get_message(name))]
     paths = {tuple(indexes_of(schema, name)): name for name in names}
@@ -220,7 +220,7 @@ def test_data_survive(datum: Any) -> None:
 @settings(max_examples=scale_examples(300), deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_decode_or_are_refused(junk: bytes) -> None:
-    """Decoding never fails in another way than DecodeError, and what was decoded can be encoded."""
+    """Decoding raises no error but DecodeError, and decoded data can be encoded."""
     codec = PROTOBUF.codec(DATA)
     try:
         datum = codec.decode(junk)
@@ -236,7 +236,7 @@ WORDS += ["/*", "import", "oneof", "map<string,", ">", "enum", "reserved", "\x00
 @settings(max_examples=scale_examples(200), deadline=None)
 @given(st.one_of(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join).map(str.encode), st.binary(max_size=80)))
 def test_any_text_is_parsed_or_refused(junk: bytes) -> None:
-    """Parsing never fails in another way than MalformedSchema; what is accepted can be printed and parsed again."""
+    """Parsing raises no error but MalformedSchema; an accepted schema can be printed and parsed again."""
     try:
         schema = PROTOBUF.parse(junk, {})
     except MalformedSchema:

@@ -15,14 +15,14 @@ from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, check_modules
 
 EVERY_RULE = (162, 163, 223, 246, 247, 248, 251, 252, 255)
-"""Numbers of pairs, chosen so that every rule is broken by one of them."""
+"""Numbers of pairs that together break every rule."""
 ALL_PAIRS = range(160, 280)
 PAIRS = sorted({*EVERY_RULE, *ALL_PAIRS[::4]}) if PROFILE == "everyday" else list(ALL_PAIRS)
-"""Every day, these and each fourth."""
+"""Numbers of the pairs to test. The everyday profile has these and every fourth."""
 
 Pair = tuple[list[ProtobufSchema], list[ProtobufSchema]]
 Findings = dict[str, list[Finding]]
-"""What is found, by category."""
+"""Findings by category."""
 
 
 def parse_files(files: Files) -> list[ProtobufSchema]:
@@ -56,7 +56,7 @@ def rules_by_pair(
     parsed_pairs: dict[int, Pair],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[int, set[str]]:
-    """The rules that each pair breaks, by the program."""
+    """Return the rules that each pair breaks, as reported by the `buf` program."""
     return broken_rules(
         {number: drawn_pairs[number] for number in parsed_pairs}, tmp_path_factory.mktemp("buf") / "pairs"
     )
@@ -64,7 +64,7 @@ def rules_by_pair(
 
 @pytest.fixture(scope="module")
 def module_findings(parsed_pairs: dict[int, Pair]) -> dict[int, Findings]:
-    """What comparing the modules of each pair finds."""
+    """Return the findings of comparing the modules of each pair."""
     return {
         number: {category: check_modules(f"buf:{category}", new, old) for category in CATEGORIES}
         for number, (new, old) in parsed_pairs.items()
@@ -73,7 +73,7 @@ def module_findings(parsed_pairs: dict[int, Pair]) -> dict[int, Findings]:
 
 @pytest.fixture(scope="module")
 def schema_findings(parsed_pairs: dict[int, Pair]) -> dict[int, Findings]:
-    """What comparing the main files of each pair finds."""
+    """Return the findings of comparing the main files of each pair."""
     return {
         number: {category: PROTOBUF.check(new[-1], old[-1], f"buf:{category}") for category in CATEGORIES}
         for number, (new, old) in parsed_pairs.items()
@@ -86,7 +86,7 @@ def list_rules(findings: Sequence[Finding]) -> set[str]:
 
 
 def test_verdicts_are_those_of_buf(module_findings: dict[int, Findings], rules_by_pair: dict[int, set[str]]) -> None:
-    """In each category the same rules are broken by each pair, and every rule there is by some pair."""
+    """In each category each pair breaks the same rules as in `buf`, and every rule is broken by some pair."""
     categories = rules_by_category()
     for number, findings in module_findings.items():
         for category in CATEGORIES:

@@ -20,7 +20,7 @@ BESIDES = {"OPEN_ENUM", "RESERVED", "TYPE", "SERVICE", "EXTENSION", "OPTION"}
 
 
 def message_shapes(schema: ProtobufSchema, message: str, *, kinds: bool) -> dict[str, set[tuple[Any, ...]]]:
-    """Every message that one leads to, by full name, as its fields; kinds is whether scalar types are told apart."""
+    """Return the fields of every message that one leads to, by full name. kinds is whether scalar types count."""
     shapes: dict[str, set[tuple[Any, ...]]] = {}
     todo = [schema.get_message(message)]
     while todo:
@@ -55,7 +55,7 @@ def test_every_model_becomes_a_schema_that_compiles(model: Model) -> None:
 @given(models())
 @GENEROUS
 def test_a_schema_that_was_made_here_is_read_back_the_same(model: Model) -> None:
-    """What a file says after one conversion, it still says after two more: nothing drifts."""
+    """A file from one conversion does not change in two more conversions."""
     first, _ = FORMAT.to_model(PROTOBUF.parse(FORMAT.from_model(model)[0], {}))
     second, _ = FORMAT.to_model(PROTOBUF.parse(FORMAT.from_model(first)[0], {}))
     assert {len(t.fields) for t in first.types.values() if isinstance(t, RecordType)} == {
@@ -68,7 +68,7 @@ def test_a_schema_that_was_made_here_is_read_back_the_same(model: Model) -> None
 def test_fields_keep_name_number_and_kind(
     source: tuple[list[str], list[list[str]]],
 ) -> None:
-    """Protobuf to model to Protobuf: the same fields by name and number, of the same kind but for encodings."""
+    """Protobuf to model to Protobuf keeps fields with name and number, and their kind except for encodings."""
     schema = parse_source(source)
     model, losses = FORMAT.to_model(schema)
     text, more = FORMAT.from_model(model)
@@ -83,7 +83,7 @@ def test_fields_keep_name_number_and_kind(
 @given(st.lists(st.sampled_from(["[]", "{}"]), max_size=20))
 @GENEROUS
 def test_lists_and_maps_inside_each_other_stay_as_deep(steps: list[str]) -> None:
-    """Each level of lists and maps is kept, in a message of its own where Protobuf has no other place for it."""
+    """Each level of nested lists and maps is kept, in a message of its own if Protobuf cannot nest it."""
     kind: Type = TypeReference("a.Leaf")
     for step in steps:
         kind = Array(kind) if step == "[]" else Map(kind)

@@ -1,4 +1,4 @@
-"""A Protobuf schema is found again in every form it can be sent in, and an import keeps what it brings."""
+"""A Protobuf schema is found in every form it can be sent in, and an import keeps its numbers and text."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ MIGRATED = {
 }
 
 UNCHECKED = {"a missing type", "a number twice"}
-"""Cases that registering takes in the mode IMPORT or without `validateNewSchemas` only."""
+"""Cases that can be registered only in the mode IMPORT or without `validateNewSchemas`."""
 
 
 @pytest.mark.parametrize("case", sorted(MIGRATED))

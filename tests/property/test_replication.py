@@ -1,4 +1,4 @@
-"""Any topology, any history, any cuts and delays: registries that replicate each other agree in the end."""
+"""Registries that replicate each other become equal, for any topology, history, cuts and delays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class World:
     """Registries and the links between them.
 
     Attributes:
-        shared: Whether subjects of all registries have the same names, so that they get in each other's way.
+        shared: Whether subjects of all registries have the same names, so that they conflict.
     """
 
     def __init__(self, topology: list[tuple[int, int]], *, shared: bool) -> None:
@@ -38,7 +38,7 @@ class World:
         self.shared = shared
 
     def run(self, history: list[tuple[str, int, str]]) -> None:
-        """Do one thing after the other."""
+        """Execute the steps of a history in order."""
         for word, number, name in history:
             if word in {"register", "soft_delete", "purge", "end"}:
                 getattr(self.registries[number], word)(name if self.shared else f"{name}{number}")
@@ -54,7 +54,7 @@ class World:
                     getattr(link, word)()
 
     def come_to_rest(self) -> None:
-        """Mend all links, let everything arrive, and go on until nobody has anything to do."""
+        """Restore all links, apply all plans, and synchronize until no registry changes."""
         for link in self.links:
             link.is_cut = False
             while link.under_way:
@@ -98,7 +98,7 @@ def test_every_topology_converges(topology: list[tuple[int, int]], history: list
 @settings(max_examples=200, deadline=None)
 @given(_topologies, _histories)
 def test_conflicts_leave_everybody_alone(topology: list[tuple[int, int]], history: list[tuple[str, int, str]]) -> None:
-    """With the same names everywhere, no registry loses or gains what is its own, nor mixes subjects."""
+    """With the same names everywhere, no registry loses or gains own versions, nor mixes subjects."""
     world = World(topology, shared=True)
     world.run(history)
     before = [row.own() for row in world.registries]
@@ -114,7 +114,7 @@ def test_conflicts_leave_everybody_alone(topology: list[tuple[int, int]], histor
 @settings(max_examples=100, deadline=None)
 @given(_histories)
 def test_a_plan_that_was_carried_out_leaves_nothing_to_do(history: list[tuple[str, int, str]]) -> None:
-    """Comparing again after applying finds nothing."""
+    """A comparison after applying a plan finds no difference."""
     world = World([(0, 1)], shared=False)
     world.run(history)
     world.come_to_rest()

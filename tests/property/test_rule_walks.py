@@ -1,4 +1,4 @@
-"""Taking rules to fields: a rule that changes nothing leaves every value as it is, and never the one handed in."""
+"""Rules on fields: a rule that changes nothing leaves every value as it is, and does not change the given object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLOW = settings(
 @given(schema=schemas())
 @SLOW
 def test_identity_on_avro_data(schema: Any) -> None:
-    """Whatever the schema, data it takes come back as they were, and encode to the same bytes."""
+    """For any schema, its data are returned unchanged, and are encoded to the same bytes."""
     avro = get_format("avro")
     try:
         parsed = avro.parse(json.dumps(schema).encode(), {})
@@ -71,7 +71,7 @@ JSON_VALUES = st.recursive(
 @given(members=st.dictionaries(MEMBERS, JSON_SCHEMAS), value=JSON_VALUES)
 @SLOW
 def test_identity_on_json_values(members: Any, value: Any) -> None:
-    """Any value, whether or not the schema takes it, comes back as it was, or a loop of references is refused."""
+    """Any value is returned unchanged, whether or not the schema accepts it; a loop of references is rejected."""
     schema = {"type": "object", "properties": members}
     try:
         parsed = get_format("json").parse(json.dumps(schema).encode(), {})

@@ -39,7 +39,7 @@ def _random_type(seed: int) -> Any:
 
 
 def texts_of(format_name: str, text: str) -> tuple[str, str]:
-    """A schema as it is PRINTED and NORMALIZED; examples that are no schema are skipped."""
+    """Return the PRINTED and NORMALIZED text of a schema; examples that are not schemas are skipped."""
     fmt = get_format(format_name)
     try:
         parsed = fmt.parse(text.encode(), {})
@@ -50,7 +50,7 @@ def texts_of(format_name: str, text: str) -> tuple[str, str]:
 
 
 class Answers:
-    """One subject of a registry, asked as clients of the Confluent dialect ask."""
+    """One subject of a registry, with the requests of clients of the Confluent dialect."""
 
     def __init__(self, http: httpx.Client, format_name: str) -> None:
         self.http = http
@@ -77,7 +77,7 @@ class Answers:
         assert self.http.put("/mode", json={"mode": mode}).status_code == 200
 
     def require_found(self, known: dict[str, Any], *texts: str, spellings: tuple[bool, ...] = (False, True)) -> None:
-        """Every text is the schema that is known, for a lookup and for a registration, with normalize and without."""
+        """Assert that lookup and registration find the known schema for every text, with normalize and without."""
         for text in texts:
             for normalize in spellings:
                 match = self.look_up(text, normalize=normalize)
@@ -95,7 +95,7 @@ def store() -> Iterator[Any]:
 
 
 def answers_of(store: Any, format_name: str) -> Answers:
-    """An empty registry's answers."""
+    """Return the requests of an empty registry."""
     store.reset()
     return Answers(httpx.Client(transport=store.transport, base_url="http://registry"), format_name)
 
@@ -104,7 +104,7 @@ def answers_of(store: Any, format_name: str) -> Answers:
 @FEW
 @given(data=st.data(), normalize=st.booleans())
 def test_printing_and_parsing_leads_back(store: Any, format_name: str, data: st.DataObject, normalize: bool) -> None:
-    """What was registered, in the author's spelling or normalized, is found as it was written and as it is printed."""
+    """A schema registered in the author's spelling or normalized is found as written and as printed."""
     text = data.draw(_TEXTS[format_name])
     printed, _ = texts_of(format_name, text)
     answers = answers_of(store, format_name)
@@ -117,7 +117,7 @@ def test_printing_and_parsing_leads_back(store: Any, format_name: str, data: st.
 @settings(FEW, max_examples=scale_examples(6))
 @given(data=st.data())
 def test_other_formats_lead_back(store: Any, format_name: str, data: st.DataObject) -> None:
-    """OpenSchema, which knows Thrift and XSD too, finds a schema however it is spelled: it keeps id and number."""
+    """OpenSchema, which also has Thrift and XSD, finds a schema in every spelling, with the same id and number."""
     text = data.draw(_TEXTS[format_name])
     spellings = (text, *texts_of(format_name, text))
     store.reset()
@@ -165,7 +165,7 @@ def test_order_without_meaning(store: Any, value: Any, chance: random.Random) ->
 @FEW
 @given(data=st.data())
 def test_digests_survive_printing(format_name: str, data: st.DataObject) -> None:
-    """Dialects that compare digests take a schema for the same as it is printed or normalized."""
+    """Dialects that compare digests find a schema in its printed and normalized text."""
     text = data.draw(_TEXTS[format_name])
     fmt = get_format(format_name)
     printed, normalized = texts_of(format_name, text)

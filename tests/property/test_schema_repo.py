@@ -1,6 +1,6 @@
 """AVRO-1124, schema-repo and Confluent on one registry: random operations through all three, compared with a model.
 
-And whatever is sent to the two dialects, they answer in their own words.
+For any request, the two dialects answer in their own format.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEXT = {"content-type": "text/plain"}
 
 
 class Op(NamedTuple):
-    """An operation: through which door, on which subject, with which text, number or id."""
+    """An operation: its dialect, subject, and text, number or id."""
 
     door: str
     name: str
@@ -45,21 +45,21 @@ ops = st.builds(
 
 
 class Row(NamedTuple):
-    """A version: its text, and whether it is there."""
+    """A version: its text, and whether it is active."""
 
     text: str
     live: bool
 
 
 class Model:
-    """What must be there, by the rules of the reference: (rows by ordinal, created with PUT) by subject."""
+    """The expected state by the rules of the reference: (rows by version number, created with PUT) by subject."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[Row]] = {}
         self.created: set[str] = set()
 
     def live(self, name: str) -> dict[int, str]:
-        """Texts of what is there, by ordinal."""
+        """Return the texts of the active versions, by version number."""
         rows = self.rows.get(name, [])
         return {number: row.text for number, row in enumerate(rows, 1) if row.live}
 
@@ -68,7 +68,7 @@ class Model:
         return name in self.rows and (not self.rows[name] or name in self.created or bool(self.live(name)))
 
     def register_text(self, name: str, text: str) -> int:
-        """The ordinal a text has or gets."""
+        """Return the version number that a text has or gets."""
         for number, known in self.live(name).items():
             if known == text:
                 return number
@@ -76,7 +76,7 @@ class Model:
         return len(self.rows[name])
 
     def predict_answer(self, op: Op) -> tuple[int, str]:
-        """Status and, where it is an id or a name, body of the answer; the model is as after it."""
+        """Apply an operation to the model. Return the status and, if it is an id or a name, the body of the answer."""
         match op.door:
             case "post":
                 return 200, str(self.register_text(op.name, op.text))
@@ -140,7 +140,7 @@ class World:
         return answer.status_code, answer.text
 
     async def agrees(self, model: Model, name: str) -> None:
-        """Every read of a subject says what the model says."""
+        """Assert that every read of a subject agrees with the model."""
         live, path = model.live(name), name.replace("/", "%2F")
         status = 200 if model.is_visible(name) else 404
         listed = await self.repo.get(f"/avro1124/schemas/{path}")
@@ -169,7 +169,7 @@ Run = Callable[[Awaitable[None]], None]
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[tuple[World, Run]]:
-    """The three clients, and how to run something with them."""
+    """The three clients, and a function that runs coroutines."""
 
     async def open_world() -> World:
         node = await Registry.open(MemoryLog())
@@ -191,7 +191,7 @@ def world() -> Iterator[tuple[World, Run]]:
 )
 @given(st.lists(ops, min_size=8, max_size=24))
 def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: list[Op]) -> None:
-    """Whatever is done through any of them, answers and all reads through all of them are those of the model."""
+    """After any operation through any dialect, answers and all reads through all of them are those of the model."""
     there, run = world
 
     async def play_operations() -> None:
@@ -264,7 +264,7 @@ bodies = st.sampled_from(
 def test_anything_is_answered(
     world: tuple[World, Run], method: str, path: list[str], sent: dict[str, Any], body: bytes
 ) -> None:
-    """No request is a defect: the answer is one of the dialects' own, and an error says in text what is wrong."""
+    """No request causes a server error: the answer is one of the dialects' own, and an error has a text."""
     there, run = world
 
     async def ask_all() -> None:

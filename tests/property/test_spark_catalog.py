@@ -20,7 +20,7 @@ from stele.spark.datasource.tables import History
 
 
 def read_history(node: Node, until: int) -> History:
-    """The first records of a node's log as the reader folds them, by way of JSON."""
+    """Return the first records of a node's log as the reader folds them, converted to JSON and back."""
     history = History()
     for seq, data in enumerate(node.log[:until], 1):
         for row in list_entries(seq, decode_record(data)):
@@ -38,7 +38,7 @@ def state_of(node: Node, until: int) -> State:
 
 @given(sequences, st.floats(0, 1))
 def test_the_tables_are_the_state(drawn: Sequence[cmd.Command], share: float) -> None:
-    """At any sequence number the reader knows the same subjects and versions, with the same ids, texts and lives."""
+    """At any sequence number the reader has the same subjects and versions, with the same ids, texts and states."""
     node = execute_commands(drawn)
     until = round(share * len(node.log))
     history, state = read_history(node, until), state_of(node, until)

@@ -1,4 +1,4 @@
-"""Laws of inference on Spark: it is the formats' own inference, however records are spread over batches and tasks."""
+"""Properties of inference on Spark: it equals the formats' own inference, for any distribution of records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gather_evidence(values: list[Any]) -> Evidence:
 @FAST
 @given(GROUPS.filter(any), st.booleans(), st.integers(0, MOST))
 def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: bool, enumerations: int) -> None:
-    """The model of documents, wherever they lay, is the one the formats make of the same samples."""
+    """The model of documents in any distribution is the one that the formats infer from the same samples."""
     options = InferOptions(notations=notations, enumerations=enumerations)
     one, two, three = (gather_evidence(group) for group in groups)
     whole = one.merge_with(two, MOST).merge_with(three, MOST)
@@ -56,7 +56,7 @@ def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: 
 @FAST
 @given(GROUPS)
 def test_merging_is_associative_and_commutative(groups: list[list[Any]]) -> None:
-    """However tasks are merged, the same evidence comes out."""
+    """Any order of merging tasks has the same evidence."""
     one, two, three = (gather_evidence(group) for group in groups)
     whole = gather_evidence([value for group in groups for value in group])
     assert one.merge_with(two, MOST).merge_with(three, MOST) == whole
@@ -67,7 +67,7 @@ def test_merging_is_associative_and_commutative(groups: list[list[Any]]) -> None
 @FAST
 @given(st.lists(st.fixed_dictionaries({"a": st.none() | st.integers(-9, 9), "b": st.none() | TEXTS}), min_size=1))
 def test_columns_say_what_documents_say(rows: list[dict[str, Any]]) -> None:
-    """Rows with types and the same rows as JSON give the same figures at every place."""
+    """Typed rows and the same rows as JSON have the same figures at every path."""
     rows = [{"a": row["a"], "b": row["b"]} for row in rows]
     columns: Any = {"a": pa.int64(), "b": pa.string()}
     table = pa.RecordBatch.from_pylist(rows, pa.schema(columns))

@@ -51,7 +51,7 @@ KINDS: st.SearchStrategy[t.DataType] = st.recursive(
 @given(structs(KINDS))
 @GENEROUS
 def test_columns_come_back_the_same_unless_a_loss_says_otherwise(struct: t.StructType) -> None:
-    """StructType to model to StructType is the identity, metadata included, when the way there reports no loss."""
+    """StructType to model to StructType is the identity, with metadata, if the first conversion reports no loss."""
     model, losses = from_spark(struct, name="a.Row")
     again, _ = to_spark(model)
     broken = any(field.metadata.get("stele") == "{" for field in _columns(struct))
@@ -101,5 +101,5 @@ def _columns(struct: t.StructType) -> list[t.StructField]:
 
 
 def _has_odd_keys(model: Model) -> bool:
-    """Whether a map has keys that no map of Spark has."""
+    """Return whether a map has keys of a type that maps of Spark cannot have."""
     return any(f"keys=Scalar(kind=<Kind.{word}" in repr(model) for word in ("ANY", "NULL"))

@@ -1,4 +1,4 @@
-"""Laws of the Thrift format over generated documents, schemas, data and noise; thriftpy2 gives a second opinion."""
+"""Properties of the Thrift format for generated documents, schemas, data and noise, with thriftpy2 as an oracle."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Refusal = TypeVar("Refusal", bound=SteleError)
 
 
 def catch_refusal(call: Callable[[], object], kind: type[Refusal]) -> Refusal | None:
-    """The error of a kind that a call ends with, None when it does not; any other error goes on."""
+    """Return the error of a kind that a call raises, None without one. Other errors pass through."""
     try:
         call()
     except kind as error:
@@ -105,7 +105,7 @@ values: st.SearchStrategy[Value] = st.recursive(
 
 @st.composite
 def field_lists(draw: st.DrawFn, depth: int = 0) -> tuple[ThriftField, ...]:
-    """Fields with ids or without, which are counted down from the last one that is not positive."""
+    """Return fields with ids or without; implicit ids count down from the last id that is not positive."""
     following = -1
     fields = []
     for _ in range(draw(st.integers(0, 3))):
@@ -133,7 +133,7 @@ def field_lists(draw: st.DrawFn, depth: int = 0) -> tuple[ThriftField, ...]:
 
 @st.composite
 def enum_values(draw: st.DrawFn) -> tuple[EnumValue, ...]:
-    """Values with numbers or without, which are counted up from the one before."""
+    """Return values with numbers or without; implicit numbers count up from the previous one."""
     number = -1
     members = []
     for name in draw(st.lists(names, max_size=3)):
@@ -169,20 +169,20 @@ documents = st.builds(
 
 @given(documents)
 def test_parsing_undoes_printing(document: ThriftDocument) -> None:
-    """Nothing that a document says is lost or changed by printing it."""
+    """Parsing a printed document gives the same document."""
     assert parse_document(print_document(document)) == document
 
 
 @given(st.text(st.sampled_from("ab *\n\t/é."), max_size=30).filter(lambda text: "*/" not in f"{text} "))
 def test_cleaning_undoes_commenting(text: str) -> None:
-    """The words of a documentation comment come back from the comment made of them."""
+    """The text of a documentation comment is read back from the printed comment."""
     doc = clean_comment(f"/** {text} */")
     assert clean_comment("\n".join(format_comment(doc, "  ")) or "/** */") == doc
 
 
 @given(documents, st.data())
 def test_damaged_documents(document: ThriftDocument, data: st.DataObject) -> None:
-    """A document with something cut out or put in is read, or refused with its place."""
+    """A document with a part removed or inserted is parsed, or rejected with its position."""
     text = print_document(document)
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 3)))
@@ -238,7 +238,7 @@ def parse_schema(text: str) -> ThriftSchema:
 
 @given(schemas())
 def test_stable_texts(text: str) -> None:
-    """Each text is its own text, has the same fingerprints, and is compatible with the schema both ways."""
+    """Each stable text prints to itself, has the same fingerprints, and is compatible with the schema both ways."""
     schema = parse_schema(text)
     for form in TextForm:
         printed = THRIFT.canonical(schema, form)
@@ -252,7 +252,7 @@ def test_stable_texts(text: str) -> None:
 
 @given(schemas(), st.randoms(use_true_random=False))
 def test_order_without_meaning(text: str, chance: Any) -> None:
-    """Fields may be declared in any order."""
+    """The order in which fields are declared does not matter."""
     document = parse_document(text)
     shuffled = tuple(
         replace(each, fields=tuple(chance.sample(each.fields, len(each.fields))))
@@ -318,7 +318,7 @@ def schemas_with_data(draw: st.DrawFn) -> tuple[str, Any]:
 
 @given(schemas_with_data())
 def test_data_come_back(sample: tuple[str, Any]) -> None:
-    """Decoding undoes encoding, and what fits is valid."""
+    """Decoding reverses encoding, and data that fit are valid."""
     codec = THRIFT.codec(parse_schema(sample[0]))
     assert codec.validate(sample[1]) == []
     assert codec.decode(codec.encode(sample[1])) == sample[1]
@@ -326,7 +326,7 @@ def test_data_come_back(sample: tuple[str, Any]) -> None:
 
 @given(schemas())
 def test_examples_fit(text: str) -> None:
-    """The example of a schema is valid and comes back."""
+    """The example of a schema is valid, and is decoded from its bytes."""
     codec = THRIFT.codec(parse_schema(text))
     example = codec.example()
     assert codec.decode(codec.encode(example)) == example
@@ -334,7 +334,7 @@ def test_examples_fit(text: str) -> None:
 
 @given(schemas_with_data(), schemas())
 def test_compatible_schemas_read_data(sample: tuple[str, Any], other: str) -> None:
-    """Where `thrift-wire` has nothing to say, data of the one schema is read with the other."""
+    """If `thrift-wire` has no finding, data of one schema are read with the other."""
     writer, reader = parse_schema(sample[0]), parse_schema(other)
     if not THRIFT.check(reader, writer):
         THRIFT.codec(writer, reader).decode(THRIFT.codec(writer).encode(sample[1]))
@@ -397,7 +397,7 @@ def test_damaged_data(sample: tuple[str, Any], data: st.DataObject) -> None:
         return
     datum = codec.decode(bytes(encoded))
     error = catch_refusal(lambda: codec.encode(datum), EncodeError)
-    # What can be read and not written: a set with an item twice, a union whose member is not known.
+    # These can be read but not written: a set with an item twice, a union whose member is not known.
     assert error is None or "twice" in str(error) or "0 members" in str(error)
 
 
@@ -406,7 +406,7 @@ def test_damaged_data(sample: tuple[str, Any], data: st.DataObject) -> None:
     st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)),
 )
 def test_any_value_is_encoded_or_refused(text: str, datum: Any) -> None:
-    """A value of any shape is bytes or an error, and validate agrees with encode."""
+    """A value of any structure is encoded or rejected, and validate agrees with encode."""
     codec = THRIFT.codec(parse_schema(text))
     problems = codec.validate(datum)
     assert bool(problems) is (catch_refusal(lambda: codec.encode(datum), EncodeError) is not None)
@@ -423,7 +423,7 @@ def load_thriftpy_module(text: str) -> Any:
 
 
 def to_comparable(schema: ThriftSchema, kind: ThriftType, value: Any) -> Any:
-    """A value of thriftpy2 as our codec shows it, for comparing."""
+    """Return a value of thriftpy2 in the form of our codec, for comparison."""
     resolved = schema.unit.resolve_type(kind)
     match resolved.node:
         case ThriftEnum(values=found):

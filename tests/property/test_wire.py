@@ -1,4 +1,4 @@
-"""Laws of the wire formats: writing and reading are inverse, and any bytes at all are read or refused."""
+"""Properties of the wire formats: reading reverses writing, and any bytes are read or rejected."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_any_bytes_are_read_or_refused(data: bytes, header: bytes | None) -> Non
 
 @given(st.binary(max_size=40))
 def test_what_decodes_encodes_to_the_same_meaning(data: bytes) -> None:
-    """Decoded indexes are always such as can be written, and survive another round."""
+    """Decoded indexes can be written again, and do not change in another round."""
     with suppress(FrameError):
         indexes, _ = confluent.decode_indexes(data)
         again = confluent.encode_indexes(indexes)

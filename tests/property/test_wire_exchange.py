@@ -1,4 +1,4 @@
-"""Laws of talking to servers: whatever they do, a client stops, is polite, and never deletes twice."""
+"""Properties of requests to servers: for any answers a client stops, pauses, and never repeats a deletion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def request(effect: Effect) -> Request[bytes]:
 
 @given(OUTCOMES, st.sampled_from(Effect), st.integers(1, 3), st.integers(1, 4))
 def test_every_conversation_keeps_the_rules(outcomes: list[Outcome], effect: Effect, servers: int, rounds: int) -> None:
-    """Bounded sendings and pauses; success exactly when a good answer came; no deletion sent twice in doubt."""
+    """Attempts and pauses are bounded, the last answer decides on success, and no deletion is repeated in doubt."""
     nodes = ServerOrder([f"http://{number}" for number in range(servers)])
     steps = answer_request(request(effect), nodes, Retry(rounds=rounds, base=1.0, cap=CAP), AnswerCache())
     sent: list[Outcome] = []
@@ -60,7 +60,7 @@ def test_every_conversation_keeps_the_rules(outcomes: list[Outcome], effect: Eff
     except StopIteration as end:
         result = end.value
     except SteleError:
-        pass  # every refusal and every loss ends in one of these, and in nothing else
+        pass  # every refusal and every transport failure raises a SteleError
     assert 1 <= len(sent) <= servers * rounds
     assert len(pauses) < rounds
     assert all(0 <= seconds <= CAP for seconds in pauses)
@@ -69,7 +69,7 @@ def test_every_conversation_keeps_the_rules(outcomes: list[Outcome], effect: Eff
 
 
 def may_follow(outcome: Outcome, effect: Effect) -> bool:
-    """May the request be sent again after this?"""
+    """Return whether the request may be sent again after this outcome."""
     if isinstance(outcome, TransportFailure):
         return effect is not Effect.DELETE or not outcome.reached
     assert isinstance(outcome, Reply)
@@ -78,7 +78,7 @@ def may_follow(outcome: Outcome, effect: Effect) -> bool:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["get", "put", "write", "delete"]))), st.integers(1, 4))
 def test_a_cache_never_invents_or_outgrows(steps: list[tuple[int, str]], capacity: int) -> None:
-    """What a cache answers is the last thing put under that key since the last deletion, or nothing."""
+    """A cache returns the last value stored under a key since its last deletion, or nothing."""
     cache = AnswerCache(capacity)
     model: dict[int, int] = {}
     for number, (key, what) in enumerate(steps):

@@ -79,7 +79,7 @@ def test_compatible_means_every_document_passes(seed: int) -> None:
 )
 @given(seed=st.integers(0, 2**40))
 def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
-    """Nearly every witness convinces libxml2 too; each one convinces the validator the verdict is about."""
+    """Nearly every witness is confirmed by libxml2, and each one by the validator that the verdict is about."""
     _, writer, reader = random_pair(seed)
     for finding in XSD.check(reader, writer):
         if finding.witness is not None:
@@ -112,7 +112,7 @@ def test_every_schema_contains_itself(seed: int) -> None:
 
 
 def test_the_pairs_are_worth_it() -> None:
-    """The generator makes pairs of both verdicts: a property over one kind only would prove little."""
+    """The generator makes pairs with both verdicts; pairs with only one would prove little."""
     verdicts = []
     for seed in range(120):
         rng = random.Random(seed)

@@ -21,7 +21,7 @@ SIMPLE = {
     "xs:language": ["en", "en-GB"],
     "xs:hexBinary": ["", "0a", "FF00"],
 }
-"""Built-in types with texts of theirs."""
+"""Built-in types, each with some texts."""
 
 FACETS = {
     "xs:string": [
@@ -53,7 +53,7 @@ class Simple:
     parts: tuple[Simple, ...] = ()
 
     def to_xml(self) -> str:
-        """As an anonymous type."""
+        """Return the type as an anonymous type in XML."""
         if self.kind == "list":
             return f"<xs:simpleType><xs:list>{self.parts[0].to_xml()}</xs:list></xs:simpleType>"
         if self.kind == "union":
@@ -62,7 +62,7 @@ class Simple:
         return f'<xs:simpleType><xs:restriction base="{self.base}">{facets}</xs:restriction></xs:simpleType>'
 
     def sample_text(self, rng: random.Random) -> str:
-        """A text that has a chance."""
+        """Return a text that is probably valid."""
         if self.kind == "list":
             return " ".join(self.parts[0].sample_text(rng) for _ in range(rng.randrange(4)))
         if self.kind == "union":
@@ -84,7 +84,7 @@ class Particle:
     nillable: bool = False
 
     def to_xml(self) -> str:
-        """As it stands in a content model."""
+        """Return the particle as XML of a content model."""
         most = "unbounded" if self.high > 3 else str(self.high)
         occurs = f' minOccurs="{self.low}" maxOccurs="{most}"'
         if self.kind == "element":
@@ -125,7 +125,7 @@ class Complex:
     simple: Simple | None = field(default=None)
 
     def to_xml(self) -> str:
-        """As an anonymous type."""
+        """Return the type as an anonymous type in XML."""
         uses = "".join(
             f'<xs:attribute name="{name}" use="{use}"{fixed}>{kind.to_xml()}</xs:attribute>'
             for name, kind, use, fixed in self.attributes

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder, which also serves Spark Connect, and a registry for each."""
+"""One Spark session for all tests of this folder, which also serves Spark Connect, and a registry for each test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from stele.spark.pipeline.sinks.sql_table import get_jvm
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sessions, brokers and processes may take long to start on a busy machine; a test's own limit goes before this."""
+    """Give tests a longer timeout, as sessions, brokers and processes can start slowly.
+
+    A test's own timeout has priority.
+    """
     for item in items:
         if item.nodeid.startswith("tests/spark/"):
             item.add_marker(pytest.mark.timeout(900))
@@ -37,7 +40,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def connect_address(spark: SparkSession) -> str:
-    """The address of the session's server of Spark Connect, which took a free port when it started."""
+    """The address of the session's Spark Connect server, which took a free port when it started."""
     service = get_jvm(spark).org.apache.spark.sql.connect.service
     port = getattr(getattr(service, "SparkConnectService$"), "MODULE$").localPort()  # a Scala object
     return f"sc://127.0.0.1:{port}"
@@ -45,7 +48,10 @@ def connect_address(spark: SparkSession) -> str:
 
 @pytest.fixture
 def run_over_connect(connect_address: str) -> Callable[[str], list[str]]:
-    """Runs a script in a process of its own whose `spark` is a session of Spark Connect; its lines of output."""
+    """A function that runs a script in another process, in which `spark` is a Spark Connect session.
+
+    It returns the lines of the script's output.
+    """
     start = f"""
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote("{connect_address}").getOrCreate()
@@ -62,6 +68,6 @@ spark = SparkSession.builder.remote("{connect_address}").getOrCreate()
 
 @pytest.fixture
 def registry() -> Iterator[LocalRegistry]:
-    """An empty registry that answers over HTTP."""
+    """An empty registry with an HTTP server."""
     with LocalRegistry() as box:
         yield box

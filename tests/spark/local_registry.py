@@ -1,4 +1,4 @@
-"""The registry that Spark tests read schemas from: Stele itself, in this process and on a port."""
+"""The registry of the Spark tests: Stele itself, in this process, on a port."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LocalRegistry(RegistryBox):
         return self.client.register(subject, Schema(text, schema_type, references)).id
 
     def add_encoding(self, group: str, version: int, codec: str) -> int:
-        """Give out an encoding of Pravega for a version and a codec of a subject; return its id."""
+        """Assign a Pravega encoding id to a version and a codec of a subject, and return it."""
         groups = f"/v1/groups/{quote(group, safe='')}"
         if codec:
             self._call("POST", f"{groups}/codecTypes", {"name": codec})
@@ -46,7 +46,7 @@ class LocalRegistry(RegistryBox):
         return str(self._call("GET", f"/schemas/ids/{schema_id}")["guid"])
 
     def break_down(self, path: str = "*") -> None:
-        """Answer 503 to the requests for a path, or to all, until `heal`."""
+        """Answer 503 to the requests for a path, or to all of them, until `heal` is called."""
         self.fail(path, status=503, times=-1)
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:

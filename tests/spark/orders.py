@@ -46,7 +46,7 @@ VERSIONS = (V1, V2, V3)
 
 
 def datum(version: int, number: int) -> dict[str, Any]:
-    """A record of a version, 1 to 3."""
+    """Return a record of a version, 1 to 3."""
     record: dict[str, Any] = {"id": number, "place": {"city": f"city {number}"}, "tags": ["a"] * (number % 3)}
     if version > 1:
         record["at"] = 1_700_000_000_000 + number
@@ -57,7 +57,7 @@ def datum(version: int, number: int) -> dict[str, Any]:
 
 
 def frame_record(document: Any, value: Any, schema_id: int) -> bytes:
-    """A framed record, as fastavro writes it."""
+    """Return a framed record as fastavro writes it."""
     out = io.BytesIO(struct.pack(">bI", 0, schema_id))
     out.seek(5)
     fastavro.schemaless_writer(out, fastavro.parse_schema(document), value)
@@ -65,12 +65,12 @@ def frame_record(document: Any, value: Any, schema_id: int) -> bytes:
 
 
 def order(version: int, schema_id: int, number: int) -> bytes:
-    """A framed order."""
+    """Return a framed order."""
     return frame_record(VERSIONS[version - 1], datum(version, number), schema_id)
 
 
 def drop(folder: Path, name: str, frames: Sequence[bytes | None]) -> None:
-    """Put a file of records into a folder, all at once."""
+    """Write a file of records into a folder atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder.parent / f".{name}"
     pq.write_table(pa.table({"value": pa.array(frames, pa.binary())}), draft)

@@ -1,9 +1,10 @@
 """Spark's declarative pipelines in a process of their own, one session for many runs.
 
-It does what `spark-pipelines --remote ADDRESS run` does, asked by lines of JSON on standard input. Its arguments are
-the address of a Spark Connect server and the database for the tables. The session is one without the engine `jvm`.
+It does the same as `spark-pipelines --remote ADDRESS run`, for requests in lines of JSON on standard input. Its
+arguments are the address of a Spark Connect server and the database for the tables. The session does not have the
+engine `jvm`.
 
-    {"run": "spark-pipeline.yml", "full_refresh": []}   answers {"error": ""}, or what went wrong
+    {"run": "spark-pipeline.yml", "full_refresh": []}   answers {"error": ""}, or the error
     {"sql": "SELECT …"}                                 answers {"rows": […]}
 """
 
@@ -17,7 +18,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Answer until standard input ends; what Spark prints goes to standard error."""
+    """Answer requests until standard input ends. Spark's output goes to standard error."""
     answers, sys.stdout = sys.stdout, sys.stderr
     os.environ["SPARK_REMOTE"], database = sys.argv[1:]
     from pyspark.errors import PySparkException
@@ -30,7 +31,7 @@ def main() -> None:
     session: Any = SparkSession.builder.getOrCreate()
     session.conf.set(f"spark.sql.catalog.{CATALOG}", "none")
     session.sql(f"USE {database}")
-    stop, type(session).stop = type(session).stop, lambda self: None  # a run would end the session
+    stop, type(session).stop = type(session).stop, lambda self: None  # a run would stop the session
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
         if "sql" in request:

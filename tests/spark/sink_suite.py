@@ -1,4 +1,4 @@
-"""What every kind of table must do for a pipeline: one suite, run against each of them by a subclass."""
+"""The tests that every kind of table must pass: one suite, run against each kind by a subclass."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ THINGS = """id bigint, text string, `odd. name``s` string, `größe` decimal(12,
  day date, raw binary, flag boolean, real double, tags array<string>,
  place struct<city: string, `geo.x`: struct<lat: double, lon: double>>,
  `lines` array<struct<sku: string, n: int>>, attrs map<string, struct<a: int, b: array<bigint>>>"""
-"""Columns of most types, with names nobody should give."""
+"""Columns of most types, with unusual names."""
 
 
 def things() -> list[dict[str, Any]]:
-    """Rows with nulls at every depth."""
+    """Return rows with nulls at every depth."""
     full = {
         "id": 1,
         "text": "größer",
@@ -60,7 +60,7 @@ def things() -> list[dict[str, Any]]:
 
 
 class Step(NamedTuple):
-    """A call in which a writer may die: an attribute of a module or class, and which call of it."""
+    """A call at which a writer can crash: an attribute of a module or class, and the number of the call."""
 
     place: Any
     name: str
@@ -68,12 +68,12 @@ class Step(NamedTuple):
 
 
 class Crash(Exception):
-    """The writer is dead."""
+    """Raised to simulate the crash of a writer."""
 
 
 @contextmanager
 def dying(step: Step, *, before: bool) -> Iterator[None]:
-    """Die at a step, before or after it is done."""
+    """Crash at a step, before or after its call."""
     original, calls = getattr(step.place, step.name), 0
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -92,17 +92,17 @@ def dying(step: Step, *, before: bool) -> Iterator[None]:
 
 
 def numbers(spark: SparkSession, first: int, last: int) -> DataFrame:
-    """Rows with ids of a range, in two partitions."""
+    """Return rows with ids of a range, in two partitions."""
     return spark.range(first, last, 1, 2).selectExpr("id", "concat('text ', id) AS text")
 
 
 def ids(table: Sink) -> list[int]:
-    """The ids in the table, sorted, each as often as it is there."""
+    """Return the ids in the table, sorted, with repetitions."""
     return sorted(row.id for row in table.read_table().select("id").collect())
 
 
 def grow(table: Sink, ddl: str, **more: Any) -> None:
-    """Plan the table to be like that, do it, and see that nothing is left to do."""
+    """Change the table to these columns, and check that the next plan is empty."""
     wanted = StructType.fromDDL(ddl)
     changes = plan_changes(table.load_columns(), wanted, table.capabilities, **more)
     assert not [change for change in changes if change.kind == "clash"]
@@ -112,7 +112,7 @@ def grow(table: Sink, ddl: str, **more: Any) -> None:
 
 
 def comments(table: Sink) -> dict[str, str]:
-    """The comments of a table's columns, at every depth."""
+    """Return the comments of a table's columns, at every depth."""
     columns = table.load_columns()
     assert columns is not None
     return dict(_comments_below(columns, ""))
@@ -128,12 +128,12 @@ def _comments_below(kind: DataType, path: str) -> Iterator[tuple[str, str]]:
 
 
 class SinkSuite:
-    """The tests; a subclass says which table and where its writer may die."""
+    """The tests. A subclass defines the table and the calls at which its writer can crash."""
 
     steps: Sequence[Step]
     ddl = "id bigint, text string"
     atomic = True
-    """Whether readers see all of a batch or nothing."""
+    """Whether readers see either all rows of a batch or none."""
     session: Mapping[str, str] = {}
     """Settings of a session in another process."""
 
@@ -144,13 +144,16 @@ class SinkSuite:
 
     @pytest.fixture
     def open_table(self, spark: SparkSession, config: TableConfig) -> Callable[[], Sink]:
-        """Opens the table anew, as another process would."""
+        """A function that opens the table again, as another process does."""
         return lambda: open_sink(spark, config, NAME)
 
     def test_a_table_is_made_and_holds_what_it_was_given(
         self, spark: SparkSession, open_table: Callable[[], Sink]
     ) -> None:
-        """Columns of all types and names come back as they were, nulls at every depth; before there is no table."""
+        """Columns of all types and names return the written values, with nulls at every depth.
+
+        Before its creation the table does not exist.
+        """
         table = open_table()
         assert table.name == NAME
         assert table.load_columns() is None
@@ -166,7 +169,7 @@ class SinkSuite:
         assert open_table().read_table().count() == len(things())
 
     def test_a_batch_is_in_the_table_once(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
-        """A batch that comes again adds nothing, nor does the first; the same batch of another pipeline does."""
+        """A repeated batch adds no rows, also if it is the first one. The same batch of another pipeline adds rows."""
         table = open_table()
         grow(table, self.ddl)
         for batch in range(3):
@@ -181,7 +184,7 @@ class SinkSuite:
         assert ids(open_table()) == ids(table)
 
     def test_an_empty_batch_is_no_commit(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
-        """Rows that are none leave the table's history as it was; the next batch is there once."""
+        """A batch without rows makes no commit, and the next batch is in the table once."""
         table = open_table()
         grow(table, self.ddl)
         before = self.history(table)
@@ -194,13 +197,13 @@ class SinkSuite:
         assert self.history(table) == before + 1
 
     def history(self, table: Sink) -> int:
-        """How many commits of rows the table has."""
+        """Return the number of commits of rows."""
         raise NotImplementedError
 
     def test_columns_are_added_and_widened_at_every_depth(
         self, spark: SparkSession, open_table: Callable[[], Sink]
     ) -> None:
-        """Old rows have null in new columns and their numbers in wider ones, inside structs, lists and maps too."""
+        """Old rows have null in new columns and keep their numbers in wider ones, also in structs, lists and maps."""
         table = open_table()
         grow(
             table,
@@ -244,7 +247,10 @@ class SinkSuite:
         }
 
     def test_comments_follow_the_schema(self, open_table: Callable[[], Sink]) -> None:
-        """New columns bring their comments, changed ones replace old ones at every depth, an empty one changes none."""
+        """New columns have their comments, and changed comments replace old ones at every depth.
+
+        An empty comment changes none.
+        """
         grow(open_table(), "id bigint COMMENT 'Key', place struct<city: string COMMENT 'It''s a \\\\ \"town\"'>")
         assert comments(open_table()) == {"id": "Key", "place": "", "place.city": 'It\'s a \\ "town"'}
         wanted = (
@@ -266,7 +272,10 @@ class SinkSuite:
         assert comments(open_table()) == {**after, "l.element.x": "Within"}
 
     def test_renamed_columns_keep_their_values(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
-        """A column takes its field's new name, inside of a renamed struct too; where tables cannot, one is added."""
+        """A column takes its field's new name, also inside a renamed struct.
+
+        A table that cannot rename columns gets a new one.
+        """
         table = open_table()
         grow(table, "id bigint, old string, place struct<`ci.ty`: string>, l array<struct<a: int>>")
         columns = table.load_columns()
@@ -298,7 +307,7 @@ class SinkSuite:
     def test_changes_others_made_meanwhile_are_no_error(
         self, spark: SparkSession, open_table: Callable[[], Sink]
     ) -> None:
-        """Plans that are old by the time they are carried out do what is left of them, and writers see new columns."""
+        """An outdated plan applies only its missing changes, and writers see new columns."""
         one, other = open_table(), open_table()
         wanted = StructType.fromDDL("id bigint, text string, place struct<city: string>")
         first = plan_changes(None, wanted, one.capabilities)
@@ -321,7 +330,7 @@ class SinkSuite:
         assert one.read_table().select("id", "text", "late", "later").collect()[0][:] == (1, "a", 2, None)
 
     def test_a_writer_may_die_at_any_step(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
-        """Whatever call was the last, the batch that comes again is in the table once, and so is the next one."""
+        """After a crash at any call, the repeated batch and the next one are in the table once."""
         table, batch = open_table(), 0
         grow(table, self.ddl)
         for step in self.steps:
@@ -338,11 +347,11 @@ class SinkSuite:
 
     @staticmethod
     def whole(batches: int) -> list[int]:
-        """The ids of whole batches."""
+        """Return the ids of whole batches."""
         return [10 * batch + number for batch in range(batches) for number in range(4)]
 
     def left_over(self, table: Sink) -> None:
-        """See that nothing of dead writers is left."""
+        """Check that crashed writers left no files."""
 
     def test_several_pipelines_write_at_once(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
         """Two applications append to one table while a third adds columns to it; no row is lost or doubled."""
@@ -371,7 +380,10 @@ class SinkSuite:
     def test_a_writer_killed_half_way(
         self, spark: SparkSession, config: TableConfig, open_table: Callable[[], Sink]
     ) -> None:
-        """Driver and JVM are killed while a task writes, with another task's file written: the batch is there once."""
+        """Driver and JVM are killed while a task writes and another task's file is written.
+
+        The repeated batch is in the table once.
+        """
         table = open_table()
         grow(table, self.ddl)
         table.append_batch(numbers(spark, 0, 4), "app", 0)

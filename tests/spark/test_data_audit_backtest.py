@@ -1,4 +1,4 @@
-"""ProposedField schemas against stored records, with planted faults."""
+"""Proposed schemas against stored records, with planted faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stele.cli.app import app
 from stele.errors import Invalid
 from stele.spark.data_audit import backtest as any_backtest
 
-backtest = partial(any_backtest, engine="python")  # nothing to compile
+backtest = partial(any_backtest, engine="python")  # needs no compilation
 NARROW = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]})
 
 
@@ -46,7 +46,7 @@ def frame(spark: SparkSession) -> DataFrame:
 
 
 def test_rules_and_records_say_no(spark: SparkSession, three: LocalRegistry) -> None:
-    """A narrower schema is refused by rule for the id with longs, and exactly its records are not read."""
+    """A narrower schema is refused by a rule for the id with longs, and exactly its records cannot be read."""
     result = backtest(frame(spark), schema=NARROW, subject=SUBJECT, registry=three.url, position=["offset"], examples=2)
     assert (result.records, result.decoded, result.tombstones) == (10, 10, 1)
     assert [(it.id, it.records, it.verdict) for it in result.comparisons] == [
@@ -72,7 +72,7 @@ def test_rules_and_records_say_no(spark: SparkSession, three: LocalRegistry) -> 
 
 
 def test_a_good_schema_passes_but_for_damage(spark: SparkSession, three: LocalRegistry) -> None:
-    """The newest version reads all that can be read; a sample decodes a part and still sees every id."""
+    """The newest version reads all records that are not damaged; a sample decodes a part and still counts every id."""
     result = backtest(frame(spark), schema=json.dumps(V3), subject=SUBJECT, registry=three.url, sample=0.4, seed=3)
     assert result.broken_records == 0
     assert result.has_passed(allow_damaged=True)
@@ -81,7 +81,7 @@ def test_a_good_schema_passes_but_for_damage(spark: SparkSession, three: LocalRe
 
 
 def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry: LocalRegistry) -> None:
-    """What decodes under its own schema is still refused where the proposed one demands more."""
+    """A record that is valid under its own schema is refused if the proposed schema requires more."""
     registry.add_text("docs-value", json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}}), "JSON")
     rows = [(b"\0\0\0\0\1" + text,) for text in (b'{"a": 1}', b'{"a": -1}', b"{}", b"{")]
     proposed = json.dumps({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}})
@@ -92,7 +92,7 @@ def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry:
 
 
 def test_bad_questions(spark: SparkSession, three: LocalRegistry) -> None:
-    """No subject, a part that is none, and a text that is no schema are said before any work."""
+    """A missing subject, an invalid sample, and a text that is not a schema are errors before any job."""
     ask = partial(backtest, frame(spark), registry=three.url)
     with pytest.raises(Invalid, match="no subject given"):
         ask(schema=NARROW, subject="")
@@ -105,7 +105,7 @@ def test_bad_questions(spark: SparkSession, three: LocalRegistry) -> None:
 def test_the_command(
     spark: SparkSession, three: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 1 for a schema that does not read all, with the file and row of the first failing records; else 0."""
+    """Exit code 1 for a schema that cannot read all records, with file and row of the first failing records; else 0."""
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
     pq.write_table(pa.table({"value": pa.array(STORED[:8], pa.binary())}), tmp_path / "records.parquet")
     for name, text in (("bad", NARROW), ("good", json.dumps(V3))):

@@ -26,7 +26,7 @@ from stele.spark.data_audit import JobFailed
 from stele.spark.data_audit import census as any_census
 from stele.spark.data_audit.stored_records import read_records
 
-census = partial(any_census, engine="python")  # nothing to compile
+census = partial(any_census, engine="python")  # needs no compilation
 DAY = 86_400_000  # milliseconds
 START = 1_700_000_000_000 // DAY * DAY
 
@@ -40,12 +40,12 @@ def three(registry: LocalRegistry) -> LocalRegistry:
 
 
 def silent(number: int) -> bytes:
-    """A record of version 3 whose note is null, and without places."""
+    """Return a record of version 3 whose note is null, and without places."""
     return frame_record(V3, {**datum(3, number), "note": None, "places": {}}, 3)
 
 
 def make_records() -> list[tuple[int, bytes | None]]:
-    """Times and records: 6 of id 1, 3 of id 3, one of an unknown id, one damaged, one unframed, one tombstone."""
+    """Return times and records: 6 of id 1, 3 of id 3, an unknown id, a damaged one, an unframed one, a tombstone."""
     rows: list[tuple[int, bytes | None]] = [(START + n * DAY, order(1, 1, n)) for n in range(5)]
     rows += [(START + 20 * DAY + n, silent(n)) for n in range(3)]
     rows.append((START + 1, order(1, 1, 7)[:-1]))
@@ -59,7 +59,7 @@ def frame(spark: SparkSession) -> DataFrame:
 
 
 def test_counts_versions_and_faults(spark: SparkSession, three: LocalRegistry) -> None:
-    """Every record is counted once: by id, as damaged, unknown, unframed or tombstone; versions get their verdicts."""
+    """Every record is counted once, by id or as damaged, unknown, unframed or tombstone. Versions have verdicts."""
     result = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at")
     assert (result.records, result.tombstones, result.subjects) == (11, 1, (SUBJECT,))
     assert [(it.id, it.known, it.places, it.records) for it in result.ids] == [
@@ -80,7 +80,7 @@ def test_counts_versions_and_faults(spark: SparkSession, three: LocalRegistry) -
 
 
 def test_fields_are_those_of_the_records(spark: SparkSession, three: LocalRegistry) -> None:
-    """A field that is null everywhere is told, one inside a record too; what is set is not."""
+    """A field that is null in all records is listed, also inside a record; a field that is set is not."""
     result = census(frame(spark), subject=SUBJECT, registry=three.url)
     one, three_ = result.ids[0], result.ids[1]
     assert {field.path: (field.present, field.of) for field in one.fields} == {
@@ -95,7 +95,7 @@ def test_fields_are_those_of_the_records(spark: SparkSession, three: LocalRegist
 
 
 def test_days_make_the_plot(spark: SparkSession, three: LocalRegistry) -> None:
-    """Records are counted by day and id; first and last are exact."""
+    """Records are counted by day and id; the times of the first and the last one are exact."""
     result = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at", fields=False)
     assert result.days["2023-11-14"] == {"1": 2, "99": 1}
     assert result.days["2023-12-04"] == {"3": 3}
@@ -104,7 +104,7 @@ def test_days_make_the_plot(spark: SparkSession, three: LocalRegistry) -> None:
 
 
 def test_without_a_subject_ids_say_where_they_are(spark: SparkSession, three: LocalRegistry) -> None:
-    """Ids are told with what a snapshot knows of them; nothing is judged."""
+    """Without a subject, ids are listed with their locations in a snapshot, and no version is judged."""
     schemas = tuple(
         ResolvedSchema(json.dumps(document), id=number, subject=SUBJECT, version=number)
         for number, document in enumerate((V1, V2, V3), 1)
@@ -129,7 +129,7 @@ def test_formats_and_wires_beside_the_usual_ones(spark: SparkSession, registry: 
 
 
 def test_bad_questions(spark: SparkSession, three: LocalRegistry, tmp_path: Path) -> None:
-    """Columns and subjects that are not there, and folders without records, are said before any work."""
+    """Unknown columns and subjects, and folders without records, are errors before any job."""
     df = frame(spark)
     with pytest.raises(Invalid, match="no column 'nothing'"):
         census(df, "nothing", registry=three.url)
@@ -149,22 +149,22 @@ def test_bad_questions(spark: SparkSession, three: LocalRegistry, tmp_path: Path
 
 
 def test_an_outage_fails_the_job(spark: SparkSession, three: LocalRegistry) -> None:
-    """A registry that goes away is no unknown id."""
+    """A registry that does not answer fails the job; its ids do not count as unknown."""
     three.break_down("/schemas/ids/99")
     with pytest.raises(JobFailed, match="on purpose"):
         census(frame(spark), subject=SUBJECT, registry=three.url, patience=0)
 
 
 class TestCommand:
-    """`stele census`."""
+    """The command `stele census`."""
 
     @pytest.fixture(autouse=True)
     def _shared_session(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The command ends its session: here it gets the tests' one, which stays."""
+        """Give the command the session of the tests, which it cannot stop."""
         monkeypatch.setattr(type(spark), "stop", lambda session: None)
 
     def test_text_json_and_html(self, three: LocalRegistry, tmp_path: Path) -> None:
-        """Parquet files are counted; all three shapes tell the same, the page in a file of its own."""
+        """Parquet files are counted, and text, JSON and HTML have the same figures, the page in a file of its own."""
         times, values = zip(*make_records(), strict=True)
         table = pa.table(
             {"value": pa.array(values, pa.binary()), "at": [datetime.fromtimestamp(t / 1000, UTC) for t in times]}
@@ -189,7 +189,10 @@ class TestCommand:
         assert "not safe: 6 records, last seen 2023-11-18T00:00:00Z" in html
 
     def test_recorded_for_deletions(self, tmp_path: Path) -> None:
-        """--record tells a registry what was seen, which then warns; a part of a place is told as such."""
+        """`--record` sends the census to a registry, which then warns about deletions.
+
+        A census of a part of a place is marked as such.
+        """
         server_folder = tmp_path / "server"
         server_folder.mkdir()
         with serving("--store", "memory:", folder=server_folder) as server, SchemaRegistryClient(server.url) as client:
@@ -221,7 +224,7 @@ class TestCommand:
             assert client.preview_deletion(f":.shop:{SUBJECT}", 2).warnings == ()
 
     def test_base64_in_json_lines(self, three: LocalRegistry, tmp_path: Path) -> None:
-        """Dumps as JSON lines hold records as base64; partition and offset tell where they are."""
+        """Records in JSON lines are base64, and partition and offset are their positions."""
         lines = [
             json.dumps({"partition": 0, "offset": n, "value": None if value is None else b64encode(value).decode()})
             for n, (_, value) in enumerate(make_records())
@@ -233,7 +236,7 @@ class TestCommand:
         assert json.loads(done.stdout)["records"] == 11
 
     def test_what_cannot_be_read_is_exit_code_2(self, three: LocalRegistry, tmp_path: Path) -> None:
-        """A path that is not there and a snapshot that is none end with a sentence."""
+        """A missing path and an invalid snapshot end with exit code 2 and a message."""
         done = CliRunner().invoke(app, ["census", "--registry", three.url, "--data", str(tmp_path / "absent")])
         assert done.exit_code == 2
         assert "nothing at" in done.stderr

@@ -1,4 +1,4 @@
-"""What stored records never use, planted and found."""
+"""Values that stored records never use are found."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 from stele.cli.app import app
 from stele.spark.data_audit import drift as any_drift
 
-drift = partial(any_drift, engine="python")  # nothing to compile
+drift = partial(any_drift, engine="python")  # needs no compilation
 SUBJECT = "readings-value"
 COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN", "BLUE"]}
 
 
 def schema(*more: dict[str, Any]) -> dict[str, Any]:
-    """The readings' schema, with further fields."""
+    """Return the schema of readings, with further fields."""
     fields: list[dict[str, Any]] = [
         {"name": "small", "type": "long"},
         {"name": "large", "type": "long"},
@@ -42,7 +42,7 @@ def schema(*more: dict[str, Any]) -> dict[str, Any]:
 
 
 def reading(n: int, **more: Any) -> dict[str, Any]:
-    """A reading of a schema."""
+    """Return a reading of a schema."""
     return {
         "small": n,
         "large": n << 40,
@@ -74,7 +74,7 @@ def stored_records(registry: LocalRegistry) -> list[tuple[bytes | None]]:
 def test_planted_drift_is_found(
     spark: SparkSession, registry: LocalRegistry, stored_records: list[tuple[bytes | None]]
 ) -> None:
-    """Every planted finding comes out, nothing else; what is so for one version only is told of that one."""
+    """Exactly the planted findings are reported. A finding of one version only is listed with that version's id."""
     df = spark.createDataFrame(stored_records, "value binary").repartition(2)
     result = drift(df, subject=SUBJECT, registry=registry.url)
     assert (result.records, result.read) == (62, 60)
@@ -100,7 +100,7 @@ def test_the_command(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`stele drift` tells the same of a file, as a table and as JSON."""
+    """`stele drift` reports the same for a file, as a table and as JSON."""
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
     values = pa.array([value for (value,) in stored_records], pa.binary())
     pq.write_table(pa.table({"value": values}), tmp_path / "records.parquet")

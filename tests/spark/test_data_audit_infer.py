@@ -28,19 +28,19 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server."""
+    """The address of a server."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as server:
         yield server.url
 
 
 @pytest.fixture
 def _shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands end their session: here they get the tests' one, which stays."""
+    """Give commands the session of the tests, which they cannot stop."""
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
 
 
 def run(*arguments: str) -> Any:
-    """What the command says, as JSON, and its exit code."""
+    """Run a command and return its JSON output and its exit code."""
     done = CliRunner().invoke(app, ["infer-data", *arguments, "-o", "json"])
     assert done.exit_code in (0, 1), done.output
     return done.exit_code, json.loads(done.stdout)
@@ -48,7 +48,7 @@ def run(*arguments: str) -> Any:
 
 @pytest.mark.usefixtures("_shared_session")
 def test_json_lines_are_registered_unless_refused(url: str, tmp_path: Path) -> None:
-    """A folder of JSON lines becomes a version with notes; what the subject's policy refuses is exit code 1."""
+    """A folder of JSON lines becomes a version with notes; a schema that the policy refuses is exit code 1."""
     lines = [json.dumps(row) for row in ROWS]
     (tmp_path / "a.json").write_text("\n".join(lines[:250]))
     (tmp_path / "b.json").write_text("\n".join([*lines[250:], "", "{broken"]))
@@ -77,7 +77,7 @@ def test_json_lines_are_registered_unless_refused(url: str, tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("_shared_session")
 def test_csv_and_parquet(tmp_path: Path) -> None:
-    """CSV gets the types its texts look like; Parquet keeps its own, and what is never null is required."""
+    """CSV gets the types that its texts look like. Parquet keeps its own, and never-null fields are required."""
     head = "id,zip,price\n"
     (tmp_path / "a.csv").write_text(head + "".join(f"{n},{n:04},{n / 4}\n" for n in range(50)) + "50,,x\n")
     _, report = run("--data", str(tmp_path / "a.csv"), "--format", "csv", "--no-notes")
@@ -100,7 +100,7 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
 
 
 def test_documents_in_a_column(spark: SparkSession) -> None:
-    """Bytes or texts in any column are documents; the schema reads as columns, and the page has the table."""
+    """Bytes or texts in any column are read as documents. The schema can decode columns, and the page has the table."""
     rows = [(n, json.dumps(row).encode()) for n, row in enumerate(ROWS)] + [(400, None)]
     df = spark.createDataFrame(rows, "n int, `a.b` binary").repartition(3)
     result = infer(df, "a.b", to="json", notations=False)

@@ -1,4 +1,4 @@
-"""Stored records written anew: versions, wires and languages, through the function and through the command."""
+"""Stored records are migrated to other versions, wires and languages, by the function and by the command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stele.spark import from_registry
 from stele.spark.data_audit import JobFailed, to_html
 from stele.spark.data_audit import migrate as any_migrate
 
-migrate = partial(any_migrate, engine="python")  # nothing to compile
+migrate = partial(any_migrate, engine="python")  # needs no compilation
 FLAT = json.dumps(
     {
         "title": "Order",
@@ -37,7 +37,7 @@ FLAT = json.dumps(
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server: two versions of orders, ids 1 and 2; a JSON Schema of some of their fields, id 3."""
+    """The address of a server: two versions of orders, ids 1 and 2; a JSON Schema of some of their fields, id 3."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as server:
         with SchemaRegistryClient(server.url) as client:
             client.register(SUBJECT, Schema(json.dumps(V1)))
@@ -47,14 +47,17 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def make_records() -> list[tuple[str, bytes | None, int]]:
-    """Keys, records and offsets: 20 of id 1, 10 of id 2, one damaged, one of an unknown id, one tombstone."""
+    """Return keys, records and offsets: 20 of id 1, 10 of id 2, a damaged one, an unknown id, a tombstone."""
     records: list[bytes | None] = [order(1, 1, n) for n in range(20)] + [order(3, 2, n) for n in range(10)]
     records += [order(1, 1, 1)[:-2], b"\0\0\0\0\x63zz", None]
     return [(f"k{n}", record, n) for n, record in enumerate(records)]
 
 
 def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -> None:
-    """All records get one schema, guid in a header; other columns and headers stay, bad ones are dead letters."""
+    """All records get one schema, with the guid in a header.
+
+    Other columns and headers stay, and bad records are dead letters.
+    """
     header = [("trace", b"1")]
     rows = [(*row, header) for row in make_records()]
     columns = "key string, value binary, offset int, headers array<struct<key: string, value: binary>>"
@@ -90,7 +93,7 @@ def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -
 
 
 def test_unframed_records_get_a_frame(spark: SparkSession, url: str) -> None:
-    """Bare payloads of a known schema become framed ones of the newest, and bare again."""
+    """Unframed payloads of a known schema become framed records of the newest version, and unframed again."""
     bare = spark.createDataFrame([(order(1, 1, n)[5:],) for n in range(5)], "value binary")
     rows = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=1, to_wire="confluent").good.collect()
     assert {bytes(row.value)[:5] for row in rows} == {b"\0\0\0\0\2"}
@@ -103,7 +106,10 @@ def test_unframed_records_get_a_frame(spark: SparkSession, url: str) -> None:
 
 
 def test_to_another_language(spark: SparkSession, url: str) -> None:
-    """Avro becomes JSON by name; what has no place is named before, and back needs what the target demands."""
+    """Avro is converted to JSON by field names, and losses are listed in advance.
+
+    The conversion back needs all fields that the target requires.
+    """
     df = spark.createDataFrame(make_records(), "key string, value binary, offset int")
     moved = migrate(df, subject=SUBJECT, registry=url, to_subject="orders-json")
     moved.every.persist()
@@ -119,7 +125,7 @@ def test_to_another_language(spark: SparkSession, url: str) -> None:
 
 
 def test_questions_that_make_no_sense(spark: SparkSession, url: str) -> None:
-    """Unknown versions, columns, modes, and headers that are not there are errors before any job."""
+    """Unknown versions, columns and modes, and missing headers, are errors before any job."""
     df = spark.createDataFrame(make_records(), "key string, value binary, headers int")
     with pytest.raises(VersionNotFound):
         migrate(df, subject=SUBJECT, registry=url, to_version=9)
@@ -135,21 +141,24 @@ def test_questions_that_make_no_sense(spark: SparkSession, url: str) -> None:
 
 
 class TestCommand:
-    """`stele reencode`."""
+    """The command `stele reencode`."""
 
     @pytest.fixture(autouse=True)
     def _shared_session(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The command ends its session: here it gets the tests' one, which stays."""
+        """Give the command the session of the tests, which it cannot stop."""
         monkeypatch.setattr(type(spark), "stop", lambda session: None)
 
     def run(self, url: str, data: Path, *more: str) -> tuple[int, Any]:
-        """Exit code, and the report or what went wrong."""
+        """Run the command and return its exit code, and the report or the error."""
         command = ["reencode", "--registry", url, "--data", str(data), "--subject", SUBJECT, "--engine", "python"]
         done = CliRunner().invoke(app, [*command, "-o", "json", *more])
         return done.exit_code, done.stderr if done.exit_code == 2 else json.loads(done.stdout)
 
     def test_written_beside_and_read_again(self, url: str, tmp_path: Path) -> None:
-        """Counted, refused in place, written with dead letters beside, verified by value, appended, overwritten."""
+        """Records are counted, refused at their own location, and written beside with dead letters.
+
+        They are verified by value, appended and overwritten.
+        """
         keys, values, offsets = zip(*make_records(), strict=True)
         table = pa.table({"key": list(keys), "value": pa.array(values, pa.binary()), "offset": list(offsets)})
         old, out = tmp_path / "old", tmp_path / "new"
@@ -185,7 +194,7 @@ class TestCommand:
         assert any(loss["data"] for loss in report["losses"])
 
     def test_text_stays_base64(self, url: str, tmp_path: Path, spark: SparkSession) -> None:
-        """JSON lines with base64 become JSON lines with base64, in another language; all good is exit code 0."""
+        """JSON lines with base64 become JSON lines with base64, in another language. Without bad records exit is 0."""
         lines = [json.dumps({"offset": n, "value": b64encode(order(1, 1, n)).decode()}) for n in range(8)]
         (tmp_path / "old.json").write_text("\n".join(lines))
         out = tmp_path / "new"

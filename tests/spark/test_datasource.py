@@ -19,7 +19,7 @@ TEXTS = [f'{{"type":"record","name":"R","fields":[{{"name":"f{n}","type":"int","
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[str]:
-    """A server with a history: two versions of a, b in a namespace, c deleted, d purged; and the source registered."""
+    """The address of a server: two versions of a, b in a namespace, c deleted, d purged; and the source registered."""
     add_source(spark)
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as server:
         with SchemaRegistryClient(server.url) as client:
@@ -32,24 +32,24 @@ def url(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterat
 
 
 def table(spark: SparkSession, url: str, name: str, **options: Any) -> DataFrame:
-    """A table of the source."""
+    """Return a table of the source."""
     return spark.read.format("stele").options(registry=url, table=name, **options).load()
 
 
 def rows(df: DataFrame) -> list[tuple[Any, ...]]:
-    """The rows in order."""
+    """Return the rows in order."""
     return sorted(tuple(row) for row in df.collect())
 
 
 def seq(url: str, kind: str, subject: str) -> int:
-    """The sequence number of the last change of a kind to a subject."""
+    """Return the sequence number of the last change of a kind to a subject."""
     with SchemaRegistryClient(url) as client:
         page = client.journal()
     return max(entry.seq for entry in page.entries if (entry.kind, entry.subject) == (kind, subject))
 
 
 def test_subjects_now_and_then(spark: SparkSession, url: str) -> None:
-    """Each subject with its newest live version; as of a number before, those that went are there and live."""
+    """Each subject is listed with its newest live version. As of an earlier number, deleted subjects are live."""
     columns = ("namespace", "subject", "versions", "latest_version", "latest_schema_id", "deleted")
     subjects = rows(table(spark, url, "subjects").select(*columns))
     assert subjects == [("", "a", 2, 2, 2, False), ("", "c", 0, None, None, True), ("team", "b", 1, 1, 1, False)]
@@ -58,7 +58,7 @@ def test_subjects_now_and_then(spark: SparkSession, url: str) -> None:
 
 
 def test_versions_with_texts(spark: SparkSession, url: str) -> None:
-    """Every version that is not purged has its text; of one that is, an old number knows the place, not the text."""
+    """Every version that is not purged has its text. As of an earlier number, a purged one is listed without text."""
     columns = ("subject", "version", "schema_id", "format", "schema", "deleted")
     versions = rows(table(spark, url, "versions").select(*columns))
     assert versions == [
@@ -72,7 +72,7 @@ def test_versions_with_texts(spark: SparkSession, url: str) -> None:
 
 
 def test_filters_reach_the_registry(spark: SparkSession, url: str) -> None:
-    """Filters give the rows they would give above the source, and Spark leaves those the source takes to it."""
+    """Filters that the source takes give the same rows as in Spark, and Spark does not apply them again."""
     versions = table(spark, url, "versions")
     for condition in ("subject = 'a' AND namespace = ''", "schema_id = 1", "subject IN ('b', 'c') AND version = 1"):
         whole = rows(spark.createDataFrame(versions.collect(), versions.schema).where(condition).drop("references"))
@@ -90,7 +90,7 @@ def test_filters_reach_the_registry(spark: SparkSession, url: str) -> None:
 
 
 def test_the_journal_says_who_and_what(spark: SparkSession, url: str) -> None:
-    """Changes come in order with the API they came through and the rest as JSON, up to the number asked for."""
+    """Changes are in order, with their API and with details as JSON, up to the requested number."""
     journal = table(spark, url, "journal")
     changes = [
         tuple(row) for row in journal.orderBy("seq", "part").select("kind", "subject", "via").collect() if row[1]
@@ -114,13 +114,13 @@ def test_the_journal_says_who_and_what(spark: SparkSession, url: str) -> None:
     ],
 )
 def test_bad_options_say_what_is_wrong(spark: SparkSession, url: str, options: dict[str, str], why: str) -> None:
-    """A wrong option, a number still to come and a registry that is away fail with words that help."""
+    """A wrong option, a future sequence number and a registry that does not answer raise a helpful error."""
     with pytest.raises(PySparkException, match=why):
         spark.read.format("stele").options(**{"registry": url, **options}).load().collect()
 
 
 def run(spark: SparkSession, url: str, folder: Path, **options: Any) -> list[int]:
-    """Stream what is available into a folder; rows of each micro-batch that had any."""
+    """Stream the available changes into a folder. Return the number of rows of each micro-batch that had any."""
     stream = spark.readStream.format("stele").options(**{"registry": url, "table": "journal", **options}).load()
     query = (
         stream.writeStream.format("parquet")
@@ -134,7 +134,7 @@ def run(spark: SparkSession, url: str, folder: Path, **options: Any) -> list[int
 
 
 def test_a_stream_reads_each_change_once(spark: SparkSession, url: str, tmp_path: Path) -> None:
-    """A run over what is available comes in batches of the size asked for; a restart reads exactly the new ones."""
+    """A run over available changes has batches of the requested size; a restart reads exactly the new changes."""
     with SchemaRegistryClient(url) as client:
         end = client.journal(limit=0).end
         assert len(run(spark, url, tmp_path, maxRecordsPerTrigger=6)) == -(-end // 6)
@@ -149,14 +149,14 @@ def test_a_stream_reads_each_change_once(spark: SparkSession, url: str, tmp_path
 
 
 def test_only_the_journal_streams(spark: SparkSession, url: str, tmp_path: Path) -> None:
-    """Another table, or the journal as of a number, is refused as a stream."""
+    """Another table as a stream, and the journal as of a number, are refused."""
     for options in ({"table": "versions"}, {"table": "journal", "asOf": "3"}):
         with pytest.raises(PySparkException, match="only the table journal"):
             run(spark, url, tmp_path, **options)
 
 
 def test_usage_is_what_censuses_recorded(spark: SparkSession, url: str) -> None:
-    """A row for each version seen at a place, with times; filters give the rows they would give above the source."""
+    """A place has a row for each version that was seen, with times. Filters give the same rows as in Spark."""
     usages = (
         VersionUsage("a", 1, 1, 7, bytes=70, first_seen=1_000, last_seen=86_400_000),
         VersionUsage("b", 1, 1, 3, namespace="team"),
@@ -183,7 +183,7 @@ def test_usage_is_what_censuses_recorded(spark: SparkSession, url: str) -> None:
 
 
 def test_subjects_with_their_columns(spark: SparkSession, url: str) -> None:
-    """Each live subject is told with the columns of its newest version, references and all, or why it has none."""
+    """Each live subject has the columns of its newest version, including references, or the reason why it has none."""
     with SchemaRegistryClient(url) as client:
         inner = '{"type":"record","name":"In","namespace":"n","fields":[{"name":"x","type":"long"}]}'
         outer = '{"type":"record","name":"Out","fields":[{"name":"in","type":"n.In"}]}'
@@ -217,7 +217,7 @@ print(spark.read.parquet({folder!r} + "/out").count() == table(spark.read, "jour
 
 
 def test_connect(url: str, tmp_path: Path, run_over_connect: Callable[[str], list[str]]) -> None:
-    """Tables and the stream of the journal are there through Spark Connect, in a process of its own."""
+    """Tables and the stream of the journal work through Spark Connect, in a process of its own."""
     with SchemaRegistryClient(url) as client:
         client.record_usage("lake/orders", CensusRecord(6_000, records=1, seen=(VersionUsage("a", 2, 2, 1),)))
     script = CONNECT.format(url=url, folder=str(tmp_path))

@@ -1,4 +1,4 @@
-"""Registered streams as datasets of Spark's declarative pipelines: real runs, from PyPI only."""
+"""Registered streams as datasets of Spark's declarative pipelines: real runs, with packages from PyPI only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ENVIRON = os.environ | {
     "PYSPARK_PYTHON": sys.executable,
     "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_TESTING": "1",  # Connect takes a free port, then
+    "SPARK_TESTING": "1",  # with it, Spark Connect takes a free port
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
 }
 DATABASE = "pipelines"
@@ -68,12 +68,12 @@ class Project:
         self.define(name, DEFINITION.format(name=name, subject=SUBJECT, url=url, home=self.home, more=more))
 
     def run(self, *full_refresh: str) -> str:
-        """One run; what went wrong, '' when nothing did."""
+        """Run the pipeline once and return the error, '' if there is none."""
         spec = str(self.home / "spark-pipeline.yml")
         return str(self._ask({"run": spec, "full_refresh": list(full_refresh)})["error"])
 
     def sql(self, query: str) -> list[dict[str, Any]]:
-        """Rows of a query."""
+        """Return the rows of a query."""
         rows: list[dict[str, Any]] = self._ask({"sql": query})["rows"]
         return rows
 
@@ -91,7 +91,7 @@ class Project:
 def process(
     spark: SparkSession, connect_address: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[subprocess.Popen[str]]:
-    """One process for all runs, a client of the session's server of Spark Connect, with a database of its own."""
+    """One process for all runs, a client of the session's Spark Connect server, with a database of its own."""
     home = tmp_path_factory.mktemp("pipelines")
     spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{home / 'warehouse'}'")
     command = [sys.executable, str(Path(__file__).with_name("pipelines_process.py")), connect_address, DATABASE]
@@ -99,7 +99,7 @@ def process(
         started = subprocess.Popen(
             command, cwd=home, env=ENVIRON, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         )
-        with started:  # closes its pipes, on which it ends
+        with started:  # closes its pipes, which ends the process
             yield started
     spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
 
@@ -113,7 +113,7 @@ def project(tmp_path: Path, process: subprocess.Popen[str]) -> Project:
 def test_a_stream_becomes_a_table_that_grows(project: Project, registry: LocalRegistry) -> None:
     """Records are rows or dead letters, each once, over two runs.
 
-    The version registered between them adds its columns, nested ones too.
+    The version registered between them adds its columns, including nested ones.
     """
     first = registry.add(SUBJECT, VERSIONS[1])
     project.table("orders", registry.url)
@@ -139,9 +139,9 @@ def test_a_stream_becomes_a_table_that_grows(project: Project, registry: LocalRe
 
 
 def test_a_newer_schema_stops_the_run(project: Project, registry: LocalRegistry) -> None:
-    """A record whose schema the run did not know when it began is not read without its new columns.
+    """A record whose schema was registered after the run began is not read without its new columns.
 
-    The run stops with nothing written, and the next one reads it whole.
+    The run stops and writes nothing, and the next run reads the whole record.
     """
     first = registry.add(SUBJECT, VERSIONS[1])
     late = registry.add("elsewhere", VERSIONS[2])
@@ -160,7 +160,8 @@ def test_a_newer_schema_stops_the_run(project: Project, registry: LocalRegistry)
 def test_a_wider_type_wants_a_full_refresh(project: Project, registry: LocalRegistry) -> None:
     """Spark's pipelines do not widen columns, so the run fails before it reads.
 
-    A full refresh of the table decodes the stored records again, though their files are gone; the next run goes on.
+    A full refresh of the table decodes the stored records again, although their files are deleted. The next run
+    succeeds.
     """
     first = registry.add(SUBJECT, VERSIONS[0])
     project.table("wide", registry.url, 'dead_letters="wide_rest", records="wide_raw", comment="orders"')
@@ -170,7 +171,7 @@ def test_a_wider_type_wants_a_full_refresh(project: Project, registry: LocalRegi
     second = registry.add(SUBJECT, VERSIONS[1])
     drop(project.home / "incoming", "2.parquet", [order(2, second, 2**40)])
     assert "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE" in project.run()
-    assert project.run("wide") == ""  # of that table alone: its records are not read further
+    assert project.run("wide") == ""  # refreshes that table alone: no new records are read
     assert [row["id"] for row in project.sql("SELECT id FROM wide")] == [1]
     assert project.run() == ""
     assert [row["id"] for row in project.sql("SELECT id FROM wide ORDER BY id")] == [1, 2**40]
@@ -231,7 +232,7 @@ REFUND = {"type": "record", "name": "Refund", "fields": [{"name": "amount", "typ
 
 
 def read_stored(home: Path, table: str) -> list[dict[str, Any]]:
-    """The rows of a table, by its files."""
+    """Return the rows of a table, read from its files."""
     return [
         row for file in (home / "spark-warehouse" / table).glob("*.parquet") for row in pq.read_table(file).to_pylist()
     ]
@@ -241,7 +242,7 @@ def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistr
     """`spark-pipelines run` works on tables of a pipeline.toml with two types in one folder.
 
     A further table reads another dataset of the pipeline, by a fixed version and with a function for a registry. The
-    command's own Java machine only starts a Python, whose session gets the shared one.
+    command's own Java machine only starts a Python, whose session uses the shared one.
     """
     first, second, refund = registry.add(SUBJECT, V2), registry.add(SUBJECT, V3), registry.add("refunds", REFUND)
     known = {"url": registry.url, "subject": SUBJECT, "home": tmp_path}
@@ -274,7 +275,7 @@ def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistr
 
 
 def test_what_is_refused(tmp_path: Path, registry: LocalRegistry) -> None:
-    """Tables Spark's pipelines cannot write, and choices there are not, are refused before anything is declared."""
+    """Tables that Spark's pipelines cannot write, and invalid choices, are refused before anything is declared."""
     toml = TOML.format(url=registry.url, subject=SUBJECT).replace(
         'kind = "parquet"\ncatalog = "spark_catalog"', 'catalog = "sqlite:///c.db"\nwarehouse = "w"'
     )

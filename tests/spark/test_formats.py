@@ -1,4 +1,4 @@
-"""Formats, wires, types apart, SQL and outages in a local Spark; what they give row by row is tested without Spark."""
+"""Formats, wires, several types, SQL and outages in a local Spark; the results by row are tested without Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ THRIFT = "struct Item { 1: required string sku, 2: optional list<i32> sizes }"
 
 
 def raw(spark: SparkSession, *values: Any, schema: str = "row int, value binary") -> DataFrame:
-    """Records in one partition, with a row number."""
+    """Return records in one partition, with a row number."""
     rows = [(number, *(value if isinstance(value, tuple) else (value,))) for number, value in enumerate(values)]
     return spark.createDataFrame(rows, schema).coalesce(1)
 
@@ -57,7 +57,7 @@ def raw(spark: SparkSession, *values: Any, schema: str = "row int, value binary"
 def test_rows_of_every_format_are_written_and_read(
     spark: SparkSession, registry: LocalRegistry, schema_type: str, text: str, columns: str, rows: list[Any]
 ) -> None:
-    """Columns become records of the format and come back as they were, bad records beside them."""
+    """Columns are written as records of the format and decoded to the same values, with bad records beside them."""
     number = registry.add_text("items", text, schema_type)
     df = spark.createDataFrame(rows, columns).coalesce(1)
     records = to_registry(df, subject="items", registry=registry.url)
@@ -76,7 +76,7 @@ def test_rows_of_every_format_are_written_and_read(
 
 
 def test_wires_with_headers_and_lookups(spark: SparkSession, registry: LocalRegistry) -> None:
-    """Guids travel in Kafka's headers column; Pravega's encodings come from the registry."""
+    """Guids are read from and written to Kafka's headers column; Pravega's encodings come from the registry."""
     registry.add(SUBJECT, V1)
     orders = from_registry(raw(spark, order(1, 1, 5)), subject=SUBJECT, registry=registry.url).select("value.*")
     records = to_registry(orders, subject=SUBJECT, registry=registry.url, wire="confluent-header")
@@ -96,7 +96,7 @@ def test_wires_with_headers_and_lookups(spark: SparkSession, registry: LocalRegi
 
 
 def test_types_apart(spark: SparkSession, registry: LocalRegistry) -> None:
-    """One struct for each type, and JSON of anything where no type is named."""
+    """Several subjects make one struct per type; without a subject, records are JSON."""
     registry.add("place", V1["fields"][1]["type"])
     registry.add(SUBJECT, V2)
     frames = [order(2, 2, 1), frame_record(V1["fields"][1]["type"], {"city": "Oslo"}, 1)]
@@ -142,7 +142,7 @@ def test_sql(spark: SparkSession, registry: LocalRegistry) -> None:
 def test_streams_fetch_ids_when_they_come_and_survive_outages(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
-    """An id first seen in a batch is fetched in it; an outage fails the batch, and nothing is lost or twice."""
+    """A new id is looked up in the batch that has it. An outage fails the batch, and no record is lost or repeated."""
     registry.add(SUBJECT, V1)
     source, sink, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     drop(source, "1.parquet", [order(1, 1, 1)])
@@ -194,7 +194,7 @@ print(spark.sql("SELECT * FROM from_registry(TABLE(raw), 'orders-value')").colum
 
 
 def test_connect(registry: LocalRegistry, run_over_connect: Callable[[str], list[str]]) -> None:
-    """The same through Spark Connect, in a process of its own."""
+    """All of this works through Spark Connect, in a process of its own."""
     for document in VERSIONS:
         registry.add(SUBJECT, document)
     script = CONNECT.format(folder=str(Path(__file__).parents[2]), url=registry.url)

@@ -26,7 +26,7 @@ def three(registry: LocalRegistry) -> LocalRegistry:
 
 
 def frame(spark: SparkSession, *values: bytes | None) -> DataFrame:
-    """A DataFrame of raw records in one partition, with a row number."""
+    """Return a DataFrame of raw records in one partition, with a row number."""
     rows = [(number, value) for number, value in enumerate(values)]
     return spark.createDataFrame(rows, "row int, value binary").coalesce(1)
 
@@ -37,7 +37,7 @@ BAD = (order(1, 1, 5)[:-1], b"\0\0\0\0\x63zz", b"", order(2, 2, 6) + b"x")
 
 @pytest.mark.parametrize("engine", ["vm", "python"])
 def test_mixed_ids_decode_in_row_order(spark: SparkSession, three: LocalRegistry, engine: str) -> None:
-    """Records of three writers in one column come out under the newest schema, a tombstone as null, rows in order."""
+    """Records of three writers in one column are decoded to the newest schema, in row order, a tombstone as null."""
     df = from_registry(
         frame(spark, *MIXED), subject=SUBJECT, registry=three.url, engine=engine, into="order", id_column="writer"
     )
@@ -62,7 +62,7 @@ def test_mixed_ids_decode_in_row_order(spark: SparkSession, three: LocalRegistry
 
 
 def test_the_reader_can_be_an_older_version_or_a_text(spark: SparkSession, three: LocalRegistry) -> None:
-    """A version number or a schema of one's own decides the columns; what else the records hold is passed over."""
+    """A version number or a schema text defines the columns; other fields of the records are skipped."""
     raw = frame(spark, *MIXED)
     assert from_registry(raw, subject=SUBJECT, registry=three.url, reader=2).select("value.*").columns == [
         "id",
@@ -98,7 +98,7 @@ def test_permissive_gives_null_and_the_error_beside_it(spark: SparkSession, thre
 
 
 def test_dead_letters_keep_the_raw_record(spark: SparkSession, three: LocalRegistry) -> None:
-    """Two frames: the good records with their value, the bad ones with all that came in and the error."""
+    """There are two DataFrames: good records with their value, and bad ones with all input columns and the error."""
     split = from_registry(frame(spark, *MIXED, *BAD), subject=SUBJECT, registry=three.url, mode="DEADLETTER")
     assert split.good.columns == ["row", "value"]
     assert [row.row for row in split.good.collect()] == [0, 1, 2, 3, 4]
@@ -107,7 +107,7 @@ def test_dead_letters_keep_the_raw_record(spark: SparkSession, three: LocalRegis
 
 
 def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, registry: LocalRegistry) -> None:
-    """The plan's columns stay as pinned, but a newer record is read with its own schema, asked for once."""
+    """The columns stay as planned, and a newer record is read with its own schema, which is requested once."""
     registry.add(SUBJECT, V1)
     df = from_registry(
         frame(spark, order(1, 1, 1), order(2, 2, 2), order(2, 2, 3)), subject=SUBJECT, registry=registry.url
@@ -128,7 +128,7 @@ def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, regis
 
 
 def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: LocalRegistry) -> None:
-    """With a registry that does not answer, an unknown id stops even a permissive query."""
+    """If the registry does not answer, an unknown id fails the task even in the mode PERMISSIVE."""
     df = from_registry(
         frame(spark, b"\0\0\0\0\x58zz"), subject=SUBJECT, registry=three.url, mode="PERMISSIVE", patience=0
     )
@@ -138,7 +138,7 @@ def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: 
 
 
 def test_references_are_followed(spark: SparkSession, registry: LocalRegistry) -> None:
-    """A schema that names another one, registered elsewhere, decodes like one that spells it out."""
+    """A schema with a reference decodes like one that contains the referenced schema."""
     place = V1["fields"][1]["type"]
     registry.add("place", place)
     outer = {"type": "record", "name": "Trip", "fields": [{"name": "to", "type": "Place"}]}
@@ -151,7 +151,7 @@ def test_references_are_followed(spark: SparkSession, registry: LocalRegistry) -
 
 
 def test_a_snapshot_needs_no_registry(spark: SparkSession, three: LocalRegistry) -> None:
-    """With a snapshot nobody is asked: known ids decode, others are unknown."""
+    """With a snapshot no registry is asked: known ids are decoded, others are unknown."""
     with SchemaRegistryClient(three.url) as client:
         snapshot = client.snapshot(subjects=[SUBJECT])
     three.heal()
@@ -179,7 +179,7 @@ def test_streams_decode_too(spark: SparkSession, three: LocalRegistry, tmp_path:
 
 @pytest.mark.parametrize("engine", ["vm", "python"])
 def test_rows_are_written_and_read_back(spark: SparkSession, three: LocalRegistry, engine: str) -> None:
-    """Encoding with the newest version and decoding again gives the same rows; the key column stays beside."""
+    """Rows that are encoded with the newest version and decoded again are equal; the key column is kept."""
     rows = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url).where("value is not null")
     wide = rows.select("row", "value.*")
     encoded = to_registry(wide, subject=SUBJECT, registry=three.url, keep=["row"], into="bytes", engine=engine)
@@ -190,7 +190,7 @@ def test_rows_are_written_and_read_back(spark: SparkSession, three: LocalRegistr
 
 
 def test_a_schema_is_registered_only_when_asked(spark: SparkSession, registry: LocalRegistry) -> None:
-    """A text the subject does not have is an error, unless auto_register is on; then its new id is in the frames."""
+    """A schema that the subject does not have is an error, unless auto_register is set. Then the frames have its id."""
     df = spark.createDataFrame([(1,), (2,)], "id int")
     text = json.dumps({"type": "record", "name": "N", "fields": [{"name": "id", "type": "int"}]})
     registry.add("other", "string")
@@ -205,7 +205,7 @@ def test_a_schema_is_registered_only_when_asked(spark: SparkSession, registry: L
 
 
 def test_a_whole_value_is_one_column(spark: SparkSession, three: LocalRegistry) -> None:
-    """The struct that was decoded is encoded as it is, tombstones stay null; a schema without fields is one column."""
+    """A decoded struct is encoded unchanged, and tombstones stay null; a schema without fields is one column."""
     decoded = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url)
     again = to_registry(decoded, subject=SUBJECT, registry=three.url, columns="value", keep=["row"])
     back = from_registry(again, subject=SUBJECT, registry=three.url).collect()
@@ -217,7 +217,7 @@ def test_a_whole_value_is_one_column(spark: SparkSession, three: LocalRegistry) 
 
 
 def test_columns_may_have_any_name(spark: SparkSession, three: LocalRegistry) -> None:
-    """Dots, spaces, backquotes, words of SQL and a name that stands twice come through; the client has a function."""
+    """Dots, spaces, backquotes, SQL keywords and duplicate names are allowed; the client is opened by a function."""
 
     def connect(url: str = three.url) -> SchemaRegistryClient:
         return SchemaRegistryClient(url)

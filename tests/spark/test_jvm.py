@@ -1,4 +1,4 @@
-"""`from_registry` and `to_registry` by the engine `jvm`, and how a session gets it."""
+"""`from_registry` and `to_registry` by the engine `jvm`, and how it is added to a session."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def three(registry: LocalRegistry) -> LocalRegistry:
 
 
 def frame(spark: SparkSession, *values: bytes | None) -> DataFrame:
-    """A DataFrame of raw records in one partition, with a row number."""
+    """Return a DataFrame of raw records in one partition, with a row number."""
     return spark.createDataFrame(list(enumerate(values)), "row int, value binary").coalesce(1)
 
 
@@ -45,7 +45,7 @@ BAD = (order(1, 1, 5)[:-1], b"\0\0\0\0\x63zz", b"", order(2, 2, 6) + b"x")
 
 
 def is_jvm(df: DataFrame) -> bool:
-    """Whether the last step of the plan is the engine's, and not batches sent to Python."""
+    """Return whether the last step of the plan is the engine's, not batches sent to Python."""
     plan = df._jdf.queryExecution().executedPlan().toString()
     mine, other = plan.find("io.stele.spark"), plan.find("MapInArrow")
     assert mine != other, "neither is there"
@@ -54,7 +54,7 @@ def is_jvm(df: DataFrame) -> bool:
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DEADLETTER"])
 def test_all_engines_answer_alike(spark: SparkSession, three: LocalRegistry, mode: str) -> None:
-    """Values, ids, errors and dead letters are the same rows, whichever engine made them; `auto` is this one."""
+    """Values, ids, errors and dead letters are the same with every engine; `auto` is the engine `jvm`."""
     raw = frame(spark, *MIXED, *BAD)
     results: dict[str, Any] = {}
     for engine in ("jvm", "vm", "python", "auto"):
@@ -69,7 +69,7 @@ def test_all_engines_answer_alike(spark: SparkSession, three: LocalRegistry, mod
 
 
 def test_the_first_bad_record_is_named(spark: SparkSession, three: LocalRegistry) -> None:
-    """FAILFAST says what the other engines say, with id and byte."""
+    """FAILFAST raises the same error as the other engines, with id and byte."""
     df = from_registry(frame(spark, MIXED[0], BAD[0]), subject=SUBJECT, registry=three.url, engine="jvm")
     with pytest.raises(SparkRuntimeException, match=r"the record ends inside a value \(schema id 1\) at byte 13"):
         df.collect()
@@ -79,7 +79,7 @@ def test_the_first_bad_record_is_named(spark: SparkSession, three: LocalRegistry
 
 
 def test_a_plan_decodes_once(spark: SparkSession, three: LocalRegistry) -> None:
-    """Filters and several columns of the value use the one decoded value: the call stands once in the plan."""
+    """Filters and several columns of the value use one decoded value: the call is in the plan once."""
     df = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url, engine="jvm", mode="PERMISSIVE")
     both = df.where("value_error is null and value.id >= 0").select("value.id", "value.place.city", "value.tags")
     plan = both._jdf.queryExecution().executedPlan().toString()
@@ -88,9 +88,9 @@ def test_a_plan_decodes_once(spark: SparkSession, three: LocalRegistry) -> None:
 
 
 def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three: LocalRegistry) -> None:
-    """An id nobody pinned is looked up once, by a Python beside the executor, and read by the same rules.
+    """An id that was not pinned is looked up once, by a Python process on the executor, and read by the same rules.
 
-    A caller's function that opens the client is used. What that id cannot be read for is its records' reason.
+    The caller's function opens the client. An id whose schema cannot be used is the error of its records.
     """
     url = three.url
 
@@ -114,7 +114,10 @@ def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three
 
 
 def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: LocalRegistry) -> None:
-    """With a registry that does not answer, an unknown id stops even a permissive query; later it is asked again."""
+    """If the registry does not answer, an unknown id fails the task even in the mode PERMISSIVE.
+
+    Later the id is requested again.
+    """
     raw = frame(spark, b"\0\0\0\0\x58zz")
     df = from_registry(raw, subject=SUBJECT, registry=three.url, mode="PERMISSIVE", engine="jvm", patience=0)
     three.break_down()
@@ -125,7 +128,7 @@ def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: 
 
 
 def test_a_snapshot_needs_no_registry(spark: SparkSession, three: LocalRegistry) -> None:
-    """With a snapshot nobody is asked: known ids decode, others are unknown."""
+    """With a snapshot no registry is asked: known ids are decoded, others are unknown."""
     with SchemaRegistryClient(three.url) as client:
         snapshot = client.snapshot(subjects=[SUBJECT])
     three.heal()
@@ -151,7 +154,7 @@ def test_streams_decode_too(spark: SparkSession, three: LocalRegistry, tmp_path:
 
 
 def test_rows_are_written_and_read_back(spark: SparkSession, three: LocalRegistry) -> None:
-    """Columns become the bytes the other engine writes; the key stays beside; tombstones stay null."""
+    """Columns are encoded to the bytes of the other engine; the key column is kept; tombstones stay null."""
     rows = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url)
     wide = rows.where("value is not null").select("row", "value.*")
     mine, other = (
@@ -181,7 +184,7 @@ SAMPLE = {
 
 
 def test_rows_that_do_not_fit_are_named(spark: SparkSession, registry: LocalRegistry) -> None:
-    """Null where it must not be, an unknown symbol, a number too large, text that is no UUID: the error names it."""
+    """A forbidden null, an unknown symbol, a number too large and text that is not a UUID are named in the error."""
     registry.add("s", SAMPLE)
     good = "1L AS i, 2f AS d, 'A' AS e, 1.25BD AS m, null AS u, array(1) AS l".replace(
         "1.25BD", "cast(-1.5 AS decimal(20, 2))"
@@ -206,12 +209,12 @@ def test_rows_that_do_not_fit_are_named(spark: SparkSession, registry: LocalRegi
 
 
 def _parts(columns: str) -> list[str]:
-    """The expressions of a select list without commas inside, but for those of a type."""
+    """Return the expressions of a select list, without splitting at commas inside types."""
     return [part.replace(";", ",") for part in columns.replace("(20, 2)", "(20; 2)").split(", ")]
 
 
 def test_columns_it_cannot_take_go_through_python(spark: SparkSession, registry: LocalRegistry) -> None:
-    """A column of another type than the schema's is cast by the other engine; asked for by name, this one says why."""
+    """A column of another type than the schema's is cast by another engine; with `jvm` the error has the reason."""
     registry.add("n", {"type": "record", "name": "N", "fields": [{"name": "a", "type": "string"}]})
     df = spark.createDataFrame([(b"x",)], "a binary")
     assert not is_jvm(to_registry(df, subject="n", registry=registry.url))
@@ -220,7 +223,7 @@ def test_columns_it_cannot_take_go_through_python(spark: SparkSession, registry:
 
 
 def test_what_it_cannot_do_goes_through_python(spark: SparkSession, three: LocalRegistry) -> None:
-    """Other wires are read by the other engines; asked for by name, this one says what it knows."""
+    """Other wires are read by the other engines; with `jvm` the error says what it supports."""
     raw = frame(spark, order(1, 1, 7)[5:])
     assert not is_jvm(from_registry(raw, subject=SUBJECT, registry=three.url, wire="unframed:1"))
     with pytest.raises(Invalid, match="the engine jvm cannot do this: it knows the wire 'confluent' only"):
@@ -232,7 +235,7 @@ def test_what_it_cannot_do_goes_through_python(spark: SparkSession, three: Local
 def test_a_session_without_the_jar_says_what_to_do(
     spark: SparkSession, three: LocalRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the catalog is not set or the jar not built, `auto` is another engine and `jvm` a sentence that helps."""
+    """Without the catalog setting or the jar, `auto` is another engine and `jvm` raises an error with the remedy."""
     raw = frame(spark, MIXED[0])
     other = spark.newSession()
     other.conf.unset("spark.sql.catalog.stele")
@@ -251,8 +254,8 @@ def test_a_session_without_the_jar_says_what_to_do(
 
 
 def test_the_jar_is_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two builds are the same bytes, and the sentences in them are those of the other engines."""
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # javac runs for a second
+    """Two builds have the same bytes, and the jar's sentences are those of the other engines."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # javac runs briefly
     one, two = build(tmp_path / "one.jar"), build(tmp_path / "two.jar")
     assert one.read_bytes() == two.read_bytes()
     with zipfile.ZipFile(one) as content:
@@ -286,7 +289,7 @@ print(json.dumps([[row.value and row.value.id for row in df.collect()], again.co
 
 @pytest.fixture(scope="module")
 def machine_without_engine() -> Iterator[JavaMachine]:
-    """A Java machine whose Spark contexts do not have the jar; each that gets it has it for itself."""
+    """A Java machine whose Spark contexts do not have the jar; each context that gets it has its own copy."""
     machine = JavaMachine(engine=False)
     yield machine
     machine.close()
@@ -297,7 +300,7 @@ def machine_without_engine() -> Iterator[JavaMachine]:
 def test_a_running_session_takes_the_engine(
     three: LocalRegistry, tmp_path: Path, machine_without_engine: JavaMachine, builder: str
 ) -> None:
-    """A session of Spark Connect and one of this process get the jar while they run, and decode and encode with it."""
+    """A Spark Connect session and a session of this process get the jar while they run, and then use it."""
     with SchemaRegistryClient(three.url) as client:
         (tmp_path / "snapshot.json").write_bytes(client.snapshot(subjects=[SUBJECT]).to_json())
     frames = ",".join(each.hex() for each in (*MIXED, *BAD) if each is not None)

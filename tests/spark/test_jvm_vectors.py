@@ -1,7 +1,7 @@
 """The engine `jvm` against the others, fastavro and Java's Avro: the same vectors, and the same damaged records.
 
-A Spark job takes longer than a thousand records, so cases are gathered first and decoded side by side: each is a column
-of frames and a function of its own.
+A Spark job takes longer than a thousand records, so cases are collected first and decoded side by side: each is a
+column of frames and a function of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from stele.spark.engines.jvm.programs import find_unfit_column
 from stele.spark.engines.resolve import Resolver
 
 BESIDE = 40
-"""Functions in one job."""
+"""Number of functions in one job."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def jvm(spark: SparkSession) -> Iterator[SparkSession]:
 
 @dataclass(slots=True)
 class Case:
-    """A reader, the writers it may meet, and a column."""
+    """A reader, the writers' schemas by id, and a column of frames."""
 
     reader: AvroSchema
     writers: FindWriter
@@ -59,7 +59,7 @@ class Case:
     recursion: int = 0
 
     def by(self, name: str) -> Decoded:
-        """What another engine makes of it, with types for Spark."""
+        """Return the result of another engine, with types for Spark."""
         engine = get_engine(name)
         decoder = engine.decoder(self.reader, self.writers, for_spark=True, recursion=self.recursion)
         return decoder.decode(self.column)
@@ -75,17 +75,17 @@ class Rows:
     recursion: int = 0
 
     def by_vm(self) -> pa.Array:
-        """What another engine writes."""
+        """Return the records that the engine `vm` writes."""
         encoder = get_engine("vm").encoder(self.schema, self.number, for_spark=True, recursion=self.recursion)
         return encoder.encode(self.values)
 
     def resolver(self) -> Resolver:
-        """What the jar writes by."""
+        """Return the resolver of the schema that the jar writes with."""
         return Resolver(self.schema, for_spark=True, recursion=self.recursion)
 
 
 def table(spark: SparkSession, columns: Sequence[pa.Array]) -> DataFrame:
-    """Columns c0, c1 … with nulls below the shorter ones, in one partition."""
+    """Return columns c0, c1 … in one partition, with nulls below the shorter ones."""
     height = max(map(len, columns))
     padded = [pa.concat_arrays([column, pa.nulls(height - len(column), column.type)]) for column in columns]
     return spark.createDataFrame(pa.table({f"c{n}": column for n, column in enumerate(padded)})).coalesce(1)
@@ -93,7 +93,10 @@ def table(spark: SparkSession, columns: Sequence[pa.Array]) -> DataFrame:
 
 @dataclass(frozen=True)
 class DecodedByJvm:
-    """What the engine in Spark makes of a column; error structs taken apart, null where there is none."""
+    """The result of the engine in Spark for a column.
+
+    The fields of error structs are arrays of their own, null where there is no error.
+    """
 
     values: Any
     schema_ids: Any
@@ -103,7 +106,7 @@ class DecodedByJvm:
 
 
 def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[DecodedByJvm]:
-    """What the engine in Spark makes of each case."""
+    """Yield the result of the engine in Spark for each case."""
     for begin in range(0, len(cases), BESIDE):
         some = cases[begin : begin + BESIDE]
         calls = []
@@ -122,7 +125,7 @@ def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[DecodedBy
 
 
 def agree(spark: SparkSession, cases: Sequence[Case], *names: str) -> tuple[int, int]:
-    """Assert that the engines say the same of every record; how many were bad, of how many."""
+    """Assert that the engines return the same for every record. Return how many were bad, and how many there were."""
     bad = total = 0
     for case, mine in zip(cases, decode_all(spark, cases), strict=True):
         for name in names:
@@ -139,7 +142,10 @@ def agree(spark: SparkSession, cases: Sequence[Case], *names: str) -> tuple[int,
 
 
 def plain(array: Any) -> Any:
-    """An array as lists in which NaN is itself and dates beyond Python's are numbers; what is below a null is gone."""
+    """Return an array as lists in which NaN is equal to itself and dates beyond Python's range are numbers.
+
+    Values below a null are left out.
+    """
     if pa.types.is_struct(array.type):
         rows = zip(*(plain(child) for child in array.flatten()), strict=True) if array.type.num_fields else ()
         return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=False)]
@@ -154,12 +160,12 @@ def plain(array: Any) -> Any:
 
 
 def plain_entries(array: Any) -> list[Any]:
-    """Keys and values of all maps."""
+    """Return keys and values of all maps."""
     return list(zip(plain(array.keys), plain(array.items), strict=True))
 
 
 def sort_entries(value: Any) -> Any:
-    """The same with entries by key, as Java's maps have an order of their own."""
+    """Return the value with map entries sorted by key, as Java's maps have an order of their own."""
     if isinstance(value, tuple):
         return tuple(map(sort_entries, value))
     if not isinstance(value, list):
@@ -173,7 +179,10 @@ def sort_entries(value: Any) -> Any:
 
 
 class Recorder:
-    """An engine that remembers what it was given. It is the plain one, and stands for all in `test_engines`."""
+    """An engine that records its calls, and works as the engine `python`.
+
+    It stands for all engines of `test_engines`.
+    """
 
     name = "python"
 
@@ -185,7 +194,7 @@ class Recorder:
     def decoder(
         self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
     ) -> Decoder:
-        """See `Engine`."""
+        """Return a decoder that records its frames; see `Engine.decoder`."""
         inner, cases = self._inner.decoder(reader, writers, for_spark=for_spark, recursion=recursion), self.cases
 
         class Recording:
@@ -200,7 +209,7 @@ class Recorder:
         return Recording()
 
     def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
-        """See `Engine`."""
+        """Return an encoder that records its values; see `Engine.encoder`."""
         inner, rows = self._inner.encoder(schema, schema_id, for_spark=for_spark, recursion=recursion), self.rows
 
         class Recording:
@@ -212,7 +221,7 @@ class Recorder:
 
 
 def arguments(test: Any, engine: Engine) -> Iterator[dict[str, Any]]:
-    """All ways in which pytest calls a test."""
+    """Yield the arguments of all calls that pytest makes of a test."""
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
     for chosen in itertools.product(*(mark.args[1] for mark in marks)):
         call_arguments: dict[str, Any] = {"engine": engine}
@@ -241,13 +250,13 @@ def full_recorder() -> Recorder:
 
 
 def test_all_vectors_decode_alike(jvm: SparkSession, full_recorder: Recorder) -> None:
-    """What the tests of the other engines decode, this one reads alike, or refuses for the same reason and place."""
+    """The vectors of the other engines' tests are decoded alike, or refused for the same reason at the same byte."""
     bad, _ = agree(jvm, full_recorder.cases, "python")
     assert bad > 30
 
 
 def test_all_vectors_are_written_alike(jvm: SparkSession, full_recorder: Recorder) -> None:
-    """What the tests of the other engines encode becomes the same bytes; columns the jar cannot take are few."""
+    """The vectors of the other engines' tests are encoded to the same bytes; the jar refuses only few columns."""
     written = 0
     for begin in range(0, len(full_recorder.rows), BESIDE):
         some = [row for row in full_recorder.rows[begin : begin + BESIDE] if takes(jvm, row)]
@@ -263,7 +272,7 @@ def test_all_vectors_are_written_alike(jvm: SparkSession, full_recorder: Recorde
 
 
 def takes(spark: SparkSession, row: Rows) -> bool:
-    """Whether the rows can be a column of Spark that the jar takes, and are good."""
+    """Return whether the rows can be a column of Spark that the jar accepts, and are good."""
     try:
         row.by_vm()
         field = spark.createDataFrame(pa.table({"c": pa.nulls(0, row.values.type)})).schema.fields[0]
@@ -276,7 +285,7 @@ def takes(spark: SparkSession, row: Rows) -> bool:
 
 
 def mutants(seeds: Sequence[int], records: int) -> list[Case]:
-    """Random schemas, each with a column of damaged records of it."""
+    """Return cases of random schemas, each with a column of damaged records."""
     mutant_cases = []
     for seed in seeds:
         cases = Cases(seed)
@@ -290,14 +299,14 @@ def mutants(seeds: Sequence[int], records: int) -> list[Case]:
 
 
 def test_three_engines_agree_on_damaged_records(jvm: SparkSession) -> None:
-    """Thousands of mutated records: the same value, or the same reason at the same byte, from all three engines."""
+    """For thousands of mutated records all three engines return the same value, or the same reason at the same byte."""
     bad, total = agree(jvm, mutants(range(100, 180), 100), "vm", "python")
     assert total == 8000
     assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"
 
 
 def test_three_engines_agree_on_arbitrary_bytes(jvm: SparkSession) -> None:
-    """Bytes that were never a record, long runs of one byte among them, are read alike too, or refused alike."""
+    """For arbitrary bytes, also long runs of one byte, all three engines return the same value or the same error."""
     random = Random(11)
     cases = []
     for seed in range(30):
@@ -310,10 +319,10 @@ def test_three_engines_agree_on_arbitrary_bytes(jvm: SparkSession) -> None:
 
 
 def test_three_engines_agree_on_hostile_bytes(jvm: SparkSession) -> None:
-    """Hostile counts and depths are bounded and refused by all three engines at the same byte.
+    """Hostile counts and depths are limited and refused by all three engines at the same byte.
 
-    Counts of 2**60 items without bytes, a hundred thousand records in each other, integers without an end: where such
-    values are wanted and where they are read past.
+    They are counts of 2**60 items without bytes, a hundred thousand nested records, and integers without an end, in
+    values that are read and in values that are skipped.
     """
     cases = []
     for _, writer, reader, levels in malformed.avro_readers():
@@ -324,7 +333,7 @@ def test_three_engines_agree_on_hostile_bytes(jvm: SparkSession) -> None:
 
 
 def test_arrays_and_maps_of_many_blocks(jvm: SparkSession) -> None:
-    """Blocks of any number and size, nested ones too, come out as one array: what each block held, in order."""
+    """Blocks of any number and size, including nested ones, are decoded to one array in order."""
     inner = {"type": "array", "items": ["null", "string", {"type": "map", "values": "double"}]}
     document = {"type": "map", "values": {"type": "array", "items": inner}}
     texts = [b"\2" + bytes([2 * len(text)]) + text for text in (b"", b"one", b"a text longer than a word")]
@@ -342,7 +351,7 @@ def test_arrays_and_maps_of_many_blocks(jvm: SparkSession) -> None:
 
 
 def test_nested_blocks_take_no_longer_than_their_bytes(jvm: SparkSession) -> None:
-    """Forty arrays in each other, all of several blocks, do not double the work at each level."""
+    """The work for forty nested arrays of several blocks does not double at each level."""
     document: Any = "int"
     body = b"\2"
     for _ in range(40):
@@ -356,12 +365,12 @@ def test_nested_blocks_take_no_longer_than_their_bytes(jvm: SparkSession) -> Non
 
 
 def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
-    """Random records of random schemas: what Java's Avro makes of fastavro's container files, by Spark's own reader."""
+    """Random records have the values that Java's Avro reads from fastavro's container files, by Spark's own reader."""
     random_cases, oracles = [], []
     for seed in range(200, 230):
         cases = Cases(seed)
         document, make = cases.record()
-        # of times Spark's reader has a type of its own, which its Avro files then refuse; wide decimals it has not
+        # Spark's reader has another type for times, which its Avro files refuse, and no wide decimals
         if any(each in str(document) for each in ("time-micros", "'precision': 76", "'precision': 45")):
             continue
         data = [make(cases.random)[0] for _ in range(20)]
@@ -381,7 +390,7 @@ def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
 
 
 def test_fastavro_reads_what_is_written(jvm: SparkSession) -> None:
-    """Encoded leaves of every type, alone in a record and nullable, are what fastavro reads as the same."""
+    """Encoded leaves of every type, alone in a record and nullable, are read by fastavro as the same values."""
     for leaf, (kind, make) in LEAVES.items():
         if leaf in {"null", "time-millis", "time-micros"}:
             continue

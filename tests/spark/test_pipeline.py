@@ -46,26 +46,26 @@ name = "shop.orders"
 
 
 def config(folder: Path, registry: str, top: str = "", more: str = "") -> PipelineConfig:
-    """A pipeline in a folder of its own."""
+    """Return a pipeline in a folder of its own."""
     (folder / "in").mkdir(exist_ok=True)
     (folder / "pipeline.toml").write_text(TOML.format(registry=registry, top=top, more=more))
     return load_config(folder / "pipeline.toml")
 
 
 def ids(spark: SparkSession, settings: PipelineConfig) -> list[int]:
-    """The ids in the table, read by Spark, sorted."""
+    """Return the ids in the table, read by Spark, sorted."""
     return sorted(row.id for row in iceberg_dataframe(spark, open_table(settings.table)).select("id").collect())
 
 
 def letters(settings: PipelineConfig) -> list[dict[str, object]]:
-    """The dead letters, read by pyiceberg."""
+    """Return the dead letters, read by pyiceberg."""
     return open_table(settings.table, settings.dead_letter_table).scan().to_arrow().to_pylist()
 
 
 def test_a_running_query_gains_columns(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """One query, never restarted: with each version the table gets its columns, nested ones too, and wider types.
+    """A single query adds the columns of each new version to the table, including nested columns and wider types.
 
-    A registry that is away for some seconds is waited for.
+    It waits for a registry that is unavailable for some seconds.
     """
     settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
     registry.add(SUBJECT, V1)
@@ -152,7 +152,7 @@ def test_bad_records_go_beside_the_table(spark: SparkSession, registry: LocalReg
 
 
 def test_a_report_keeps_samples_of_dead_letters(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """So many of each code as the file says: code, reason, place and the first bytes."""
+    """A report keeps the configured number of samples of each code: code, reason, place and the first bytes."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, more="[dead_letter]\nsamples = 1")
     unknown = b"\0\0\0\0\x63" + b"z" * 2_000
@@ -171,7 +171,7 @@ def test_a_report_keeps_samples_of_dead_letters(spark: SparkSession, registry: L
 def test_failfast_stops_and_goes_on_where_it_stopped(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
-    """A bad record stops the strict pipeline with the reason; the tolerant one then takes the same batch, once."""
+    """A bad record stops a FAILFAST pipeline with the reason. A DEADLETTER pipeline then processes the batch once."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, top='mode = "FAILFAST"')
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), b"bad"])
@@ -185,7 +185,7 @@ def test_failfast_stops_and_goes_on_where_it_stopped(
 
 
 def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """Batches that Spark runs again, because their commit was lost, are recognised in both tables."""
+    """A batch that Spark runs again because its commit was lost adds no rows to both tables."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), b"bad"])
@@ -196,7 +196,7 @@ def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: LocalRegis
     reports: list[BatchReport] = []
     run_pipeline(settings, spark=spark, progress=reports.append)
     assert [(report.batch, report.replayed) for report in reports] == [(1, True)]
-    # also without the journal's entry, from the table's own memory
+    # also without the journal's entry: the table itself has the newest batch
     (tmp_path / "state/commits/1").unlink()
     (tmp_path / "state/commits/.1.crc").unlink()
     (tmp_path / "state/stele/1.json").unlink()
@@ -210,11 +210,11 @@ def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: LocalRegis
 def test_a_version_registered_in_between_loses_no_column(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
-    """When a batch holds a version newer than the one pinned for it, it is decoded again under the newer one."""
+    """If a batch has records of a version newer than the pinned one, it is decoded again with the newer one."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(3, 2, 2)])
-    registry.call_before("/schemas/ids/2", lambda: registry.add(SUBJECT, V3))  # when a task first meets its id
+    registry.call_before("/schemas/ids/2", lambda: registry.add(SUBJECT, V3))  # at the first lookup of its id by a task
     report = run_pipeline(settings, spark=spark)
     assert report.versions == {SUBJECT: (2,)}
     rows = iceberg_dataframe(spark, open_table(settings.table)).orderBy("id").collect()
@@ -223,7 +223,7 @@ def test_a_version_registered_in_between_loses_no_column(
 
 
 def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """A column that would change its type stops the pipeline with the reason, and the table stays as it was."""
+    """A column that cannot change its type stops the pipeline with the reason, and the table does not change."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1)])
@@ -239,7 +239,7 @@ def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry:
 
 
 def test_a_pipeline_runs_from_a_snapshot_file(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """With a snapshot instead of an address no registry is needed."""
+    """With a snapshot file no registry is needed."""
     registry.add(SUBJECT, V1)
     with SchemaRegistryClient(registry.url) as client:
         client.snapshot(subjects=[SUBJECT]).save(tmp_path / "schemas.json")
@@ -250,7 +250,7 @@ def test_a_pipeline_runs_from_a_snapshot_file(spark: SparkSession, registry: Loc
 
 
 def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """An unknown subject is `SubjectNotFound`, not a wall of Java; a missing table is `NotFound`."""
+    """An unknown subject raises `SubjectNotFound`, not a Java error, and a missing table raises `NotFound`."""
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 5)])
     with pytest.raises(SubjectNotFound):
@@ -278,7 +278,7 @@ def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: Lo
 def test_a_file_without_the_column_is_no_tombstone(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
-    """A file that lacks the column stops the pipeline and leaves nothing behind; one of nothing but nulls does not."""
+    """A file without the binary column stops the pipeline and leaves no rows; a file with only nulls does not."""
     registry.add(SUBJECT, V1)
     settings = msgspec.structs.replace(config(tmp_path, registry.url), source=_source(tmp_path, registry.url))
     drop(tmp_path / "in", "a b%.parquet", [None, None])
@@ -291,12 +291,12 @@ def test_a_file_without_the_column_is_no_tombstone(
 
 
 def _source(folder: Path, registry: str) -> SourceConfig:
-    """All files in one batch."""
+    """Return a source with all files in one batch."""
     return SourceConfig(path=str(folder / "in"), subject=SUBJECT, registry=registry)
 
 
 def test_signals_end_a_run_between_two_batches(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """SIGTERM in a batch lets it finish and begins no other; the next run goes on, and two at once are refused."""
+    """SIGTERM in a batch lets it finish and starts no other. The next run continues. Two runs at once are refused."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
     for number in range(4):
@@ -307,7 +307,7 @@ def test_signals_end_a_run_between_two_batches(spark: SparkSession, registry: Lo
         with pytest.raises(Conflict, match="is being run by another process"):
             run_pipeline(settings, spark=spark)
         os.kill(os.getpid(), signal.SIGTERM)  # a second one would end the run at once
-        while signal.getsignal(signal.SIGTERM) != signal.default_int_handler:  # the main thread has not heard it yet
+        while signal.getsignal(signal.SIGTERM) != signal.default_int_handler:  # the main thread has not handled it yet
             time.sleep(0.01)
 
     report = run_pipeline(settings, spark=spark, progress=end)
@@ -336,7 +336,7 @@ run_pipeline(load_config(sys.argv[1]))
 
 
 def _run_and_kill(folder: Path) -> None:
-    """Run the pipeline in a process that kills itself between the two commits; its session is quiet until then."""
+    """Run the pipeline in a process that kills itself between the two commits; its session logs nothing until then."""
     marker = folder / "killed"
     command = [sys.executable, "-c", CHILD, str(folder / "pipeline.toml"), str(marker)]
     child = subprocess.run(command, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}, capture_output=True, check=False)
@@ -350,10 +350,10 @@ def _run_and_kill(folder: Path) -> None:
 def test_a_batch_that_was_cut_short_is_finished_exactly_once(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    """Kill -9 or an error around the commits, then a restart: every row is there once, and every dead letter.
+    """After SIGKILL or an error around the commits, and a restart, every row and every dead letter is stored once.
 
-    The unknown id is registered before the restart: a batch that was judged is not judged again, else its record would
-    be in both tables or in none.
+    The unknown id is registered before the restart. A batch that was classified is not classified again, else its
+    record would be in both tables or in none.
     """
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
@@ -377,7 +377,7 @@ def test_a_batch_that_was_cut_short_is_finished_exactly_once(
 def test_what_spark_gives_up_is_started_again(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure that is Spark's own ends no run that gets on, and ends one that does not."""
+    """A failure of Spark itself does not end a run that makes progress, and ends one that does not."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     for number in range(3):
@@ -409,7 +409,7 @@ def test_what_spark_gives_up_is_started_again(
     ],
 )
 def test_faulty_files_are_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
-    """Unknown keys, wrong types, contradictions and bad TOML name the file and the key."""
+    """Unknown keys, wrong types, contradictions and bad TOML are errors that name the file and the key."""
     path = tmp_path / "pipeline.toml"
     path.write_text(TOML.format(registry="x", top="", more=text) if "checkpoint" not in text else text)
     with pytest.raises(Invalid, match=r"pipeline\.toml") as caught:

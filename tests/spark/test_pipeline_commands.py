@@ -20,25 +20,25 @@ from stele.spark.pipeline import load_config, run_pipeline
 from stele.spark.pipeline.status import is_running
 
 pytestmark = pytest.mark.usefixtures("spark")
-"""Commands take the session that is there."""
+"""Commands use the session that exists."""
 
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands are typed in a folder of their own."""
+    """Run commands in a folder of their own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STELE_URL", raising=False)
 
 
 def run_command(*words: str, code: int = 0) -> Result:
-    """What a command answers."""
+    """Run a command and return its result."""
     done = CliRunner().invoke(app, ["pipeline", *words], env={"COLUMNS": "200"})
     assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
     return done
 
 
 def begin_pipeline(folder: Path, registry: LocalRegistry) -> str:
-    """A pipeline file for orders in files, as `init` writes it; its name."""
+    """Write a pipeline file for orders in files with `init`, and return its name."""
     (folder / "incoming").mkdir()
     options = ["--path", "incoming", "--subject", SUBJECT, "--registry", registry.url, "--table", "shop.orders"]
     assert run_command("init", "deep/pipeline.toml", *options).stdout == "deep/pipeline.toml\n"
@@ -46,7 +46,7 @@ def begin_pipeline(folder: Path, registry: LocalRegistry) -> str:
 
 
 def test_from_the_first_file_to_a_replay(registry: LocalRegistry, tmp_path: Path, spark: SparkSession) -> None:
-    """Plan, run, status, letters, replay and report tell one story: what became of thirteen records."""
+    """Plan, run, status, letters, replay and report have consistent figures for thirteen records."""
     registry.add(SUBJECT, V1)
     file = begin_pipeline(tmp_path, registry)
     frames = [order(1, 1, number) for number in range(10)]
@@ -101,7 +101,7 @@ def test_from_the_first_file_to_a_replay(registry: LocalRegistry, tmp_path: Path
 
 
 def test_tables_that_are_asked_for(registry: LocalRegistry, tmp_path: Path) -> None:
-    """With changes = "ask" a run stops until the plan is applied; a clash is exit code 1, and nothing is done."""
+    """With changes = "ask" a run stops until the plan is applied. A clash is exit code 1 and changes nothing."""
     registry.add(SUBJECT, V1)
     file = begin_pipeline(tmp_path, registry)
     path = tmp_path / file
@@ -122,7 +122,7 @@ def test_tables_that_are_asked_for(registry: LocalRegistry, tmp_path: Path) -> N
 
 
 def test_metrics_of_a_run(registry: LocalRegistry, tmp_path: Path, spark: SparkSession) -> None:
-    """A run writes the metrics file after every batch, and is seen to run while it does."""
+    """A run writes the metrics file after every batch, and its status is running meanwhile."""
     registry.add(SUBJECT, V1)
     file = begin_pipeline(tmp_path, registry)
     with (tmp_path / file).open("a") as more:
@@ -139,7 +139,7 @@ def test_metrics_of_a_run(registry: LocalRegistry, tmp_path: Path, spark: SparkS
 
 
 def test_watching(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--watch shows the status again and again, one JSON document in a line each, until it is interrupted."""
+    """`--watch` prints the status repeatedly, one JSON document per line, until it is interrupted."""
     file = begin_pipeline(tmp_path, registry)
     pauses: list[float] = []
 
@@ -156,7 +156,7 @@ def test_watching(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_first_file(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the registry says of a subject is a hint; files that are there stay; what does not fit is refused."""
+    """The registry's answer about a subject is only a hint. Existing files are kept; wrong answers are refused."""
     registry.add(SUBJECT, V1)
     known = run_command("init", "--kafka", "b:1", "--topic", "orders", "--registry", registry.url)
     assert "orders-value: Avro, newest version 1" in known.stderr
@@ -173,7 +173,7 @@ def test_the_first_file(registry: LocalRegistry, tmp_path: Path, monkeypatch: py
 
 
 def test_questions_on_a_terminal(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is missing is asked for, and only that."""
+    """The command asks only for the missing answers."""
     monkeypatch.setattr("stele.cli.pipeline_init._is_interactive", lambda: True)
     answers = "kafka\nbroker:9092\norders, payments\nshop.orders\nparquet\n"
     done = CliRunner().invoke(app, ["pipeline", "init", "--registry", registry.url], input=answers)

@@ -1,4 +1,4 @@
-"""Pipelines with several types of records, tables that rename and refuse, and dead letters with a second chance."""
+"""Pipelines with several types of records, tables that rename and refuse, and replays of dead letters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ warehouse = "warehouse"
 
 
 def config(folder: Path, registry: str, source: str = f'subject = "{SUBJECT}"', table: str = "") -> PipelineConfig:
-    """A pipeline in a folder of its own, into shop.orders unless it has routes."""
+    """Return a pipeline in a folder of its own, into shop.orders unless it has routes."""
     (folder / "in").mkdir(exist_ok=True)
     name = "" if "[[route]]" in table else 'name = "shop.orders"\n'
     (folder / "pipeline.toml").write_text(TOML.format(registry=registry, source=source, table=name + table))
@@ -49,7 +49,7 @@ def config(folder: Path, registry: str, source: str = f'subject = "{SUBJECT}"', 
 
 
 def rows(spark: SparkSession, settings: PipelineConfig, name: str = "shop.orders") -> list[dict[str, object]]:
-    """What is in a table."""
+    """Return the rows of a table."""
     table_rows = iceberg_dataframe(spark, open_table(settings.table, name)).collect()
     return [row.asDict(recursive=True) for row in table_rows]
 
@@ -57,7 +57,7 @@ def rows(spark: SparkSession, settings: PipelineConfig, name: str = "shop.orders
 def test_types_of_one_stream_have_tables_of_their_own(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
-    """Each record goes to the table of its type, one of no type to the dead letters; sums tell them apart."""
+    """Each record goes to the table of its type, one of no type to the dead letters; the totals are separate."""
     registry.add(SUBJECT, V1)
     registry.add("customers-value", CUSTOMER)
     registry.add("other", {"type": "record", "name": "Other", "fields": []})
@@ -86,7 +86,10 @@ table = "shop.customers"
 
 
 def test_a_letter_is_replayed_once(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """When its schema is there, a letter becomes a row and is open no more; others stay; conditions choose."""
+    """A dead letter whose schema is registered later becomes a row once and is no longer open.
+
+    Others stay open, and a condition selects dead letters.
+    """
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(3, 2, 2), b"junk"])
@@ -111,7 +114,7 @@ def test_a_letter_is_replayed_once(spark: SparkSession, registry: LocalRegistry,
 def test_a_replay_that_was_cut_short_is_finished(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """It fails before a table has its part; the next one brings every letter into the table once."""
+    """A replay fails before a table has its rows; the next replay adds every dead letter to the table once."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(3, 2, 2)])
@@ -137,7 +140,7 @@ def test_a_replay_that_was_cut_short_is_finished(
 def test_an_id_that_was_unknown_is_asked_for_again(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
-    """Registered between two batches, however soon, its records are rows of the second one."""
+    """If an unknown id is registered between two batches, its records are rows of the second batch."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 2, 1)])
@@ -149,7 +152,7 @@ def test_an_id_that_was_unknown_is_asked_for_again(
 
 
 def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """An alias renames the column, old rows and all; `add` makes a new one; both are shown before they are done."""
+    """An alias renames the column with its old rows, and `add` adds a new one. The plan shows both in advance."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, table='changes = "ask"')
     (plan, letters) = plan_pipeline(settings, spark=spark)
@@ -182,7 +185,7 @@ def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: Loca
 
 
 def test_a_field_that_left_may_stop_the_run(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
-    """With `drops = refuse` the run stops at the version without the field, and names it."""
+    """With `drops = refuse` the run stops at the version without the field, and names the field."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, table='drops = "refuse"')
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1)])
@@ -197,7 +200,7 @@ def test_a_field_that_left_may_stop_the_run(spark: SparkSession, registry: Local
 def test_a_batch_that_failed_in_its_second_table_is_judged_as_before(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The dead letter of an unknown id stays the only place of its record, though its schema is known by then."""
+    """A record with an unknown id stays only a dead letter, even if its schema is registered before the retry."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(1, 2, 9)])

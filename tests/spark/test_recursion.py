@@ -32,20 +32,20 @@ FLAT = NODE | {"fields": [NODE["fields"][0]]}  # type: ignore[index]  # the fiel
 
 
 def chain(length: int) -> Any:
-    """A list of so many nodes."""
+    """Return a linked list of `length` nodes."""
     return None if not length else {"v": length, "next": chain(length - 1), "d": Decimal(length)}
 
 
 def frame(spark: SparkSession, *values: bytes | None) -> DataFrame:
-    """A DataFrame of raw records in one partition, with a row number."""
+    """Return a DataFrame of raw records in one partition, with a row number."""
     return spark.createDataFrame(list(enumerate(values)), "row int, value binary").coalesce(1)
 
 
 @pytest.mark.parametrize("engine", ["jvm", "vm", "python"])
 def test_levels(spark: SparkSession, registry: LocalRegistry, engine: str) -> None:
-    """Records within the levels are columns, and deeper ones have the reason.
+    """Records within the levels are decoded, and deeper ones have a reason.
 
-    An id registered later is read by the same levels, and what was read is written as it was.
+    An id registered later is read with the same levels, and decoded values are encoded to the same bytes.
     """
     number = registry.add("nodes", NODE)
     frames = [frame_record(NODE, chain(length), number) for length in (1, 2, 3)]
@@ -80,7 +80,7 @@ def test_levels(spark: SparkSession, registry: LocalRegistry, engine: str) -> No
 
 
 def test_columns_and_rows_that_do_not_fit(spark: SparkSession, registry: LocalRegistry) -> None:
-    """Columns below the last level are said at once; text that is no number, by the row that has it."""
+    """A column below the last level is an error at once; a text that is not a number is an error of its row."""
     registry.add("nodes", NODE)
     options: dict[str, Any] = {"subject": "nodes", "registry": registry.url, "engine": "jvm", "recursion": 1}
     deep = "named_struct('v', 1, 'd', '1', 'next', named_struct('v', 2))"

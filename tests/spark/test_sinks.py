@@ -45,12 +45,12 @@ class TestIceberg(SinkSuite):
         return TableConfig(catalog=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "warehouse"))
 
     def history(self, table: Sink) -> int:
-        """Snapshots."""
+        """Return the number of snapshots."""
         assert isinstance(table, iceberg.IcebergSink)
         return len(table._require_table().snapshots())
 
     def left_over(self, table: Sink) -> None:
-        """Every data file below the table is named by its snapshot."""
+        """Check that the snapshot names every data file below the table."""
         assert isinstance(table, iceberg.IcebergSink)
         iceberg_table = table._require_table()
         named = {task.file.file_path.removeprefix("file://") for task in iceberg_table.scan().plan_files()}
@@ -77,12 +77,12 @@ class TestParquet(SinkSuite):
         spark.sql("DROP TABLE IF EXISTS shop.things")
 
     def history(self, table: Sink) -> int:
-        """Batches, by the names of files."""
+        """Return the number of batches, by the names of files."""
         folder = Path(table._given)  # type: ignore[attr-defined]
         return len({path.name.rpartition("-")[0] for path in folder.glob("*.parquet")})
 
     def left_over(self, table: Sink) -> None:
-        """Nothing is staged any more."""
+        """Check that no files are staged."""
         hidden = Path(table._given) / parquet.HIDDEN  # type: ignore[attr-defined]
         assert not list(hidden.rglob("*.parquet"))
 
@@ -92,7 +92,7 @@ def _catalogue(folder: Path) -> TableConfig:
 
 
 def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
-    """Catalogue, namespace, table and columns are made by two writers at the same time; neither fails or loses any."""
+    """Two writers create catalogue, namespace, table and columns at the same time; neither fails or loses any."""
 
     def work(round_: int, mine: str) -> None:
         start.wait()
@@ -112,7 +112,7 @@ def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
 
 
 def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest ones stay, no row is lost, and metadata that only the others needed are deleted."""
+    """Old snapshots are dropped with the metadata that only they needed. The newest ones stay, and no row is lost."""
     monkeypatch.setattr(iceberg, "TOGETHER", 4)
     sink = iceberg.IcebergSink(Mock(), _catalogue(tmp_path), "a.b")
     wanted = StructType([StructField("id", LongType())])
@@ -125,7 +125,7 @@ def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytes
         with FileWriter(target) as writer:
             writer.write_rows(pa.RecordBatch.from_pydict({"id": [batch]}))
         iceberg.commit_files(table, list(writer.files), "app", batch)
-        time.sleep(0.002)  # no snapshot is old in the millisecond it is made in
+        time.sleep(0.002)  # a snapshot cannot expire in the millisecond of its creation
         iceberg.expire_snapshots(table)
     table = sink._require_table()
     assert 3 <= len(table.snapshots()) < 3 + 4
@@ -142,7 +142,7 @@ def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_session_without_the_runtime_says_what_to_add(spark: SparkSession) -> None:
-    """Kinds of tables that this session cannot write are refused at once, with packages and settings."""
+    """Kinds of tables that this session cannot write are refused at once, with the packages and settings to add."""
     with pytest.raises(Invalid, match=r"io\.delta:delta-spark_2\.13.*DeltaSparkSessionExtension"):
         open_sink(spark, TableConfig(kind="delta"), "a.b")
     with pytest.raises(Invalid, match=r"org\.apache\.iceberg:iceberg-spark-runtime"):
@@ -152,7 +152,7 @@ def test_a_session_without_the_runtime_says_what_to_add(spark: SparkSession) -> 
 
 
 def test_errors_have_conditions(spark: SparkSession) -> None:
-    """Spark's own errors, and those that PySpark does not know but Spark's JVM does, are told apart by condition."""
+    """Errors of PySpark and errors of Spark's JVM have their error condition; other errors have none."""
     jvm = get_jvm(spark)
     unknown = Py4JJavaError("", jvm.org.apache.spark.SparkException.internalError("words"))
     assert error_condition(spark, unknown) == "INTERNAL_ERROR"
@@ -165,9 +165,9 @@ def test_errors_have_conditions(spark: SparkSession) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_table_of_a_metastore_outlives_its_writer(tmp_path: Path) -> None:
-    """A Hive metastore keeps columns, nested and wider ones too, and a batch whose writer was killed is there once.
+    """A Hive metastore keeps columns, including nested and wider ones; a batch of a killed writer is in the table once.
 
-    A metastore that takes no nested ones says what to set.
+    For a metastore that does not accept nested columns, the error says what to set.
     """
     for mode, code in (("die", -9), ("finish", 0)):
         command = [sys.executable, "-c", HIVE, str(tmp_path), mode]

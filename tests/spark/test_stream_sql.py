@@ -29,7 +29,7 @@ from stele.wire.pravega import SNAPPY
 
 @pytest.fixture
 def orders(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> Iterator[Path]:
-    """A folder with three orders of version 1, their registry a setting of the session."""
+    """A folder with three orders of version 1; the session has a setting for their registry."""
     registry.add(SUBJECT, V1)
     folder = tmp_path / "orders"
     drop(folder, "a.parquet", [order(1, 1, number) for number in range(3)])
@@ -43,12 +43,12 @@ def orders(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> Iter
 
 
 def rows(df: DataFrame) -> list[tuple[Any, ...]]:
-    """What a batch DataFrame has, in order."""
+    """Return the rows of a batch DataFrame, in order."""
     return sorted(tuple(row) for row in df.collect())
 
 
 def collect_stream(df: DataFrame) -> list[tuple[Any, ...]]:
-    """What a streaming DataFrame gives until all there is is read, in order."""
+    """Return the rows of a streaming DataFrame up to the end of the available records, in order."""
     assert df.isStreaming
     query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
     assert query.awaitTermination(240)
@@ -56,7 +56,7 @@ def collect_stream(df: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, orders: Path) -> None:
-    """CREATE STREAM, then SELECT in batch and streaming, in SQL of any shape; plain spark.sql sees the name, too."""
+    """After CREATE STREAM, SELECT works in batch and streaming, in any form of SQL, and also in plain spark.sql."""
     assert sql(spark, f"CREATE STREAM Orders WITH (path={quote_string(str(orders))}, topic=orders)").columns == []
     assert sql(spark, "SELECT * FROM orders").columns == ["id", "place", "tags", "_schema_id"]
     assert rows(sql(spark, "SELECT id, o.place.city, size(tags) FROM orders o WHERE id > 0")) == [
@@ -77,7 +77,10 @@ def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, order
 def test_a_version_registered_between_two_selects_shows(
     spark: SparkSession, registry: LocalRegistry, orders: Path
 ) -> None:
-    """The columns are those of the newest version when a query is planned; `reader` pins one, columns choose some."""
+    """The columns are those of the newest version when a query is planned.
+
+    `reader` pins one version, and a column list selects columns.
+    """
     options = {"path": str(orders), "subject": SUBJECT}
     create_stream(spark, "newest", options)
     create_stream(spark, "first", options, reader="1")
@@ -98,7 +101,7 @@ def test_a_version_registered_between_two_selects_shows(
 
 
 def test_columns_are_checked_and_cast(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """Declared columns are projection and lossless cast in their order; every other one is an error at its place."""
+    """Declared columns are selected in their order with lossless casts. Any other one is an error with its position."""
     stream = f"STREAM s {{}} WITH (path={quote_string(str(orders))}, subject='{SUBJECT}')"
     wanted = "(`TAGS` ARRAY<VARCHAR(9)> COMMENT 'labels', id DECIMAL(12, 1), _Schema_Id BIGINT,)"
     df = [sql(spark, "CREATE " + stream.format(wanted)), sql(spark, "SELECT * FROM s")][1]
@@ -118,7 +121,10 @@ def test_columns_are_checked_and_cast(spark: SparkSession, registry: LocalRegist
 
 
 def test_the_statement_of_rip_42(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """RIP-42's table is a stream: its words find the schema, and its columns are checked against that."""
+    """The table statement of RIP-42 creates a stream.
+
+    Its options find the schema, and its columns are checked against it.
+    """
     registry.add_text(
         "topic-value", "struct xx { 1: i64 timestamp, 2: string user_id, 3: string user_operation }", "THRIFT"
     )
@@ -158,14 +164,14 @@ RIP_42 = {
     "STRING": "string",
     "TIMESTAMP": "timestamp",
 }
-"""The primitive types of RIP-42, with the slip of the proposal, and Spark's word for each."""
+"""The primitive types of RIP-42, including the proposal's typing error, and the Spark type of each."""
 ARROW = {"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "boolean": "bool"} | {
     "timestamp": "timestamp[us, tz=UTC]"
 }
 
 
 def test_27_columns_may_have_the_types_of_rip_42(spark: SparkSession) -> None:
-    """27: a column list takes each primitive type of RIP-42, in any case; the type comes back from Spark and Arrow."""
+    """27: a column list accepts each primitive type of RIP-42, in any case; Spark and Arrow return the type."""
     source = spark.createDataFrame([], ", ".join(f"c{at} {word}" for at, word in enumerate(RIP_42.values())))
     for spelled in (str.upper, str.lower):
         wanted = [RequestedColumn(f"c{at}", spelled(name)) for at, name in enumerate(RIP_42)]
@@ -178,7 +184,7 @@ def test_27_columns_may_have_the_types_of_rip_42(spark: SparkSession) -> None:
 
 
 def test_names_of_fields_are_no_types(spark: SparkSession) -> None:
-    """A field of a struct may be called as a type is: only its type is read in the words of RIP-42."""
+    """A field of a struct can have the name of a type; only its type is read as a type of RIP-42."""
     source = spark.createDataFrame([], "s struct<char: tinyint, int8: string, `bytes`: array<binary>>")
     for text in (
         "STRUCT<char: INT8, int8: VARCHAR(9), `bytes`: ARRAY<BYTES>>",
@@ -192,7 +198,7 @@ def test_names_of_fields_are_no_types(spark: SparkSession) -> None:
 
 
 def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """PRAVEGA-STREAM names group and encodings; its events are where the session says, or the error says what to do."""
+    """PRAVEGA-STREAM sets group and encodings. The session sets where its events are, else the error says how."""
     registry.add("scope/sensorDataStream", V1)
     registry.add_encoding("scope/sensorDataStream", 1, "")
     text = "CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream')"
@@ -219,7 +225,7 @@ def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, order
 
 
 def test_documentation_is_the_comment(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """DESCRIBE shows what the newest version says of its fields; a column list may say something else."""
+    """DESCRIBE shows the documentation of the newest version; a column list can override it."""
     for word in ("Key", "Number"):
         documented = {**V1, "fields": [{**field, "doc": f"{word} {field['name']}"} for field in V1["fields"]]}
         registry.add(SUBJECT, documented)
@@ -234,7 +240,7 @@ def test_documentation_is_the_comment(spark: SparkSession, registry: LocalRegist
 
 
 def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> None:
-    """FAILFAST fails, PERMISSIVE has `_error`, DEADLETTER has a table of its own with the bytes, streaming, too."""
+    """FAILFAST fails, PERMISSIVE has `_error`, DEADLETTER has a table of its own with the bytes, also in streaming."""
     drop(orders, "b.parquet", [b"xx", None])
     for mode in ("failfast", "permissive", "deadletter"):
         create_stream(spark, f"`{mode}`".strip("`"), path=str(orders), subject=SUBJECT, mode=mode)
@@ -257,7 +263,10 @@ def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> 
 def test_what_stands_beside_the_record(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, orders: Path
 ) -> None:
-    """Columns of the source have `_` before them; a field of the schema goes before; extras=false leaves them out."""
+    """Columns of the source have the prefix `_`.
+
+    A schema field of the same name has priority, and extras=false leaves the columns out.
+    """
     records = [(bytearray(order(1, 1, 1)), "t", 5, "x"), (None, "t", 6, "y")]
     frame = spark.createDataFrame(records, "payload binary, topic string, offset long, schema_id string")
     frame.createOrReplaceTempView("raw_orders")
@@ -276,7 +285,10 @@ def test_what_stands_beside_the_record(
 def test_sources_and_shapes_of_files(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, orders: Path
 ) -> None:
-    """JSON and CSV hold base64, binaryFile is a record a file, `source` is any of Spark's; folders may be empty."""
+    """JSON and CSV hold base64, binaryFile has one record per file, and `source` is any Spark source.
+
+    Folders can be empty.
+    """
     plain = spark.read.parquet(str(orders))
     coded = plain.select(f.base64("value").alias("value"))
     coded.write.json(str(tmp_path / "json"))
@@ -297,7 +309,7 @@ def test_sources_and_shapes_of_files(
 
 
 def test_topics_of_several_types(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """Subjects with commas make a struct each, `*` the JSON of any record, a schema without fields one column."""
+    """Several subjects make a struct each, `*` makes JSON of any record, a schema without fields makes one column."""
     number = registry.add("names", "string")
     drop(orders, "b.parquet", [b"\0" + number.to_bytes(4, "big") + b"\4ab"])
     create_stream(spark, "both", path=str(orders), subject=f"{SUBJECT}, names", extras="false")
@@ -311,7 +323,7 @@ def test_topics_of_several_types(spark: SparkSession, registry: LocalRegistry, o
 
 
 def test_types_that_contain_themselves(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """A tree has columns as deep as `recursion` says, in SELECT and in INSERT."""
+    """A tree has columns to the depth of `recursion`, in SELECT and in INSERT."""
     tree = {
         "type": "record",
         "name": "Tree",
@@ -325,7 +337,7 @@ def test_types_that_contain_themselves(spark: SparkSession, registry: LocalRegis
 
 
 def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Path) -> None:
-    """SHOW, DESCRIBE and DROP know streams by name in any case, leave what is not one to Spark, and hide secrets."""
+    """SHOW, DESCRIBE and DROP find streams by name in any case, pass other names to Spark, and hide secrets."""
     sql(spark, f"CREATE STREAM one WITH (path={quote_string(str(orders))}, subject='{SUBJECT}', option.pass='secret')")
     (stream,) = sql(spark, "SHOW STREAMS").collect()
     assert stream == Row(name="one", subject=SUBJECT, records=f"parquet files of {orders}", mode="FAILFAST")
@@ -357,7 +369,7 @@ def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Pa
 
 
 def test_insert_writes_records(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """INSERT encodes rows by the newest version, by place, by list and by name; what does not fit is refused."""
+    """INSERT encodes rows with the newest version, by position, by list and by name. Rows that do not fit fail."""
     registry.add(SUBJECT, V2)
     create_stream(spark, "o", path=str(orders), subject=SUBJECT)
     columns = "id, named_struct('city', 'Oslo') AS place, array('x') AS tags, TIMESTAMP'2026-01-01' AS at"
@@ -391,7 +403,10 @@ def test_insert_writes_records(spark: SparkSession, registry: LocalRegistry, ord
 def test_insert_fills_the_files_other_columns(
     spark: SparkSession, registry: LocalRegistry, tmp_path: Path, orders: Path
 ) -> None:
-    """Files with more columns than the record want them all; JSON gets base64; a schema without fields is `value`."""
+    """INSERT into files with more columns requires all of them.
+
+    JSON gets base64, and a schema without fields has the column `value`.
+    """
     folder = tmp_path / "words"
     number = registry.add("words", "string")
     first = [(b"\0" + number.to_bytes(4, "big") + b"\4ab", 1)]
@@ -424,7 +439,7 @@ def test_insert_fills_the_files_other_columns(
     ],
 )
 def test_wrong_options_are_named(spark: SparkSession, orders: Path, options: dict[str, str], message: str) -> None:
-    """An option that is unknown, twice, or has a word there is not, is an error that says what there is."""
+    """An option that is unknown, repeated, or has an unknown word is an error that lists the allowed ones."""
     resolved_options = {name: str(orders) if value == "." else value for name, value in options.items()}
     with pytest.raises(Invalid, match=message):
         create_stream(spark, "s", resolved_options)
@@ -432,7 +447,7 @@ def test_wrong_options_are_named(spark: SparkSession, orders: Path, options: dic
 
 
 def test_where_the_registry_is(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
-    """The option goes before the setting, which has two names; a function brings credentials; without, an error."""
+    """The option overrides the setting, which has two names; a function can open a client; without any it fails."""
     spark.conf.set("spark.stele.registry", "http://127.0.0.1:9")
     create_stream(spark, "s", path=str(orders), subject=SUBJECT)
     spark.conf.unset("stele.registry")
@@ -469,7 +484,7 @@ def test_names_and_values_cannot_break_out(spark: SparkSession, orders: Path) ->
 )
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=20))
 def test_spark_reads_literals_as_they_are_meant(spark: SparkSession, values: list[str]) -> None:
-    """The strings this package writes and reads are, to Spark, the same strings."""
+    """Spark reads the string literals that this package writes as the same strings."""
     assert list(spark.sql(f"SELECT {', '.join(map(quote_string, values))}").first() or ()) == values
 
 
@@ -480,7 +495,7 @@ TYPES = [
 
 
 def test_what_fits_is_not_lost(spark: SparkSession) -> None:
-    """Casting the extreme values of a type to one they fit, and back, gives them again; both types hold nested."""
+    """Extreme values survive a cast to a type that `can_cast_losslessly` allows, and back, also in nested types."""
     extremes = {
         "tinyint": (-128, 127), "smallint": (-32768, 32767), "int": (-(2**31), 2**31 - 1),
         "bigint": (-(2**63), 2**63 - 1), "decimal(5,0)": (-99999, 99999),

@@ -1,4 +1,4 @@
-"""The shell and the magic: what they print, what they ask, and how they say what went wrong."""
+"""The shell and the notebook magic: output, prompts and error messages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def create(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> Iter
 
 
 def test_the_shell_runs_what_comes_in(create: str, tmp_path: Path, java_machine: JavaMachine) -> None:
-    """A process that gets statements by pipe prints their rows, streaming ones, too, and ends with the first error."""
+    """The shell runs statements from a pipe, prints their rows, also streaming ones, and ends at the first error."""
     text = f"""{create}
         SELECT id, place FROM o ORDER BY id;
         SELECT STREAM count(*) AS records FROM o;
@@ -89,14 +89,17 @@ def test_the_shell_runs_what_comes_in(create: str, tmp_path: Path, java_machine:
     ],
 )
 def test_what_cannot_run_is_refused_before_spark_starts(arguments: list[str], message: str) -> None:
-    """Statements that cannot be read, settings and files that are wrong end the command at once, with code 2."""
+    """Statements with syntax errors, and wrong settings and files, end the command at once, with exit code 2."""
     done = CliRunner().invoke(app, ["sql", *arguments])
     assert done.exit_code == 2
     assert message in " ".join(done.output.split())
 
 
 def test_rows_are_printed_in_three_shapes(spark: SparkSession, create: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Text is a grid of at most so many rows, JSON an object a line, CSV has a head; without rows there is an ok."""
+    """Text is a grid with a limited number of rows, JSON one object per line, CSV has a header.
+
+    A statement without rows prints ok.
+    """
     query = f"{create} SELECT id, tags FROM o ORDER BY id"
     StatementRunner(spark, RowShape.TEXT, 2, available_now=True).run(query)
     assert capsys.readouterr().out == 'ok\nid | tags\n---+------\n0  | []\n1  | ["a"]\n(2 rows, and there are more)\n'
@@ -126,7 +129,7 @@ def test_streams_are_printed_as_they_arrive(
 
 
 def test_errors_are_sentences_with_places(spark: SparkSession, create: str) -> None:
-    """Errors of Spark's parser, analysis, and running, and of records, are one sentence each, where it was written."""
+    """Errors of Spark's parser, analysis and execution, and of records, are one sentence with the position."""
     runner = StatementRunner(spark, RowShape.TEXT, 10, available_now=True)
     runner.run(create)
     for text, message in (
@@ -158,7 +161,7 @@ VALUES = Row("n", "b", "s", "d", "t", "i", "x", "big")(
 
 
 def test_values_are_shown_for_eyes_and_programs() -> None:
-    """Every kind of value has a text without control characters, and a JSON that programs read; HTML is escaped."""
+    """Every kind of value has a text without control characters and a JSON value; HTML is escaped."""
     rows = FirstRows(("a", "a", "<b>"), [(VALUES, True, {1: [1.5]}), ("x" * 100, None, float("inf"))], more=True)
     drawn = format_grid(rows)
     assert "\x1b" not in drawn
@@ -176,7 +179,7 @@ def test_values_are_shown_for_eyes_and_programs() -> None:
 
 
 def test_rows_that_are_too_wide_stand_one_below_another() -> None:
-    """A grid that does not fit a terminal would be cut by it: each value gets a line, broken between words."""
+    """If a grid does not fit the terminal, each value has lines of its own, broken between words."""
     rows = FirstRows(("id", "reason"), [(1, "no frame: " + "a word " * 12), (2, None)])
     assert format_rows(rows, 100) == format_grid(rows)
     assert format_rows(rows, 40).splitlines() == [
@@ -214,7 +217,10 @@ def test_enter_runs_whole_statements_only(text: str, expected: bool) -> None:
 
 
 def test_the_prompt_takes_lines_keeps_history_and_leaves(tmp_path: Path) -> None:
-    """Lines become one statement, help and empty lines are none, quit ends; the history is its owner's only."""
+    """Several lines make one statement; help and empty lines make none, and quit ends the shell.
+
+    Only the owner can read the history.
+    """
     history = tmp_path / "state" / "history"
     with create_pipe_input() as keys:
         keys.send_text("SELECT\r1;\rhelp\r\r\x03SELECT 2; SELECT 3;\rquit\r")
@@ -233,7 +239,7 @@ def test_names_are_completed() -> None:
 
 
 def test_the_history_is_where_state_belongs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """XDG_STATE_HOME says where, else it is below the home folder."""
+    """The history is in the folder of XDG_STATE_HOME, else below the home folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert history_file() == tmp_path / "stele" / "sql_history"
     monkeypatch.delenv("XDG_STATE_HOME")
@@ -286,7 +292,7 @@ def test_the_magic_runs_cells(
 
 
 def test_the_magic_says_what_is_wrong(notebook: InteractiveShell) -> None:
-    """Errors in cells are one line: of the options, of the statement, of Spark."""
+    """Errors of options, statements and Spark in cells are one line."""
     for line, cell, message in (
         ("", "SELECT nope", "line 1, column 8: A column"),
         ("", "DROP STREAM x", "line 1, column 13: there is no stream 'x'"),

@@ -1,4 +1,4 @@
-"""Statements about streams: tokens, parsing, and queries with streams put in. No Spark runs here."""
+"""Statements about streams: tokens, parsing, and rewritten queries. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ STATEMENTS = st.one_of(
 
 
 def _attempt(call: Callable[[], T]) -> tuple[T | None, StatementInvalid | None]:
-    """What a call gives, or why it refuses."""
+    """Return the result of a call, or its error."""
     try:
         return call(), None
     except StatementInvalid as error:
@@ -82,20 +82,20 @@ def _attempt(call: Callable[[], T]) -> tuple[T | None, StatementInvalid | None]:
 
 @given(STATEMENTS)
 def test_a_printed_statement_reads_back(statement: Statement) -> None:
-    """Whatever names, options and comments hold, the normal form of a statement is read as that statement."""
+    """The normal form of a statement parses to an equal statement, for any names, options and comments."""
     assert parse_text(str(statement)) == statement
 
 
 @given(st.lists(STATEMENTS, max_size=4))
 def test_statements_part_at_semicolons_only(statements: list[Statement]) -> None:
-    """A text of several statements is those statements, whatever strings and quoted names hold."""
+    """A text of several statements is split into them, whatever strings and quoted names contain."""
     text = ";\n-- a comment; with one\n".join(map(str, statements)) + ";;"
     assert [parse_statement(piece) for piece in split_statements(text)] == statements
 
 
 @given(TEXTS)
 def test_any_text_is_tokens_or_an_error_with_a_place(text: str) -> None:
-    """Tokens cover a text in order, with nothing but spaces and comments between; otherwise the place is said."""
+    """Tokens cover a text in order, with only spaces and comments between; otherwise an error has the position."""
     tokens, refused = _attempt(lambda: list(iterate_tokens(text)))
     if refused is not None:
         assert refused.line >= 1
@@ -108,7 +108,7 @@ def test_any_text_is_tokens_or_an_error_with_a_place(text: str) -> None:
 
 @given(TEXTS)
 def test_literals_and_names_are_one_token(text: str) -> None:
-    """A value written as a string, or as a quoted name, cannot end early: it is one token that says the value."""
+    """Any value written as a string or as a quoted name is one token with that value."""
     (string,) = iterate_tokens(quote_string(text))
     assert (string.kind, parse_string(string.text)) == (SqlTokenKind.STRING, text)
     if text:
@@ -117,7 +117,7 @@ def test_literals_and_names_are_one_token(text: str) -> None:
 
 
 def test_the_seeds_statements_are_read() -> None:
-    """Pravega's CREATE STREAM and the table of RIP-42, with its comma at the end, say what they mean."""
+    """Pravega's CREATE STREAM and the table of RIP-42, with its trailing comma, are parsed correctly."""
     assert parse_text("CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream'); ") == CreateStream(
         "sensorData", (), (OptionSetting("PRAVEGA-STREAM", "scope/sensorDataStream"),)
     )
@@ -171,7 +171,7 @@ def test_the_seeds_statements_are_read() -> None:
     ],
 )
 def test_errors_say_where_and_what(text: str, message: str) -> None:
-    """A statement that cannot be read is an error with its place, what was expected, and what is there."""
+    """A syntax error has its position, what was expected, and what is there."""
     with pytest.raises(StatementInvalid, match=message):
         parse_text(text)
 
@@ -197,7 +197,7 @@ def test_errors_say_where_and_what(text: str, message: str) -> None:
     ],
 )
 def test_statements_of_spark_are_left_alone(text: str) -> None:
-    """What is not about streams goes to Spark as it is written; a script with semicolons inside is one statement."""
+    """Statements that are not about streams go to Spark unchanged; a script with semicolons inside is one statement."""
     assert parse_text(text + ";") == SparkStatement(text)
     assert len(split_statements(f"{text}; SELECT 1")) == 2
 
@@ -250,14 +250,14 @@ def test_statements_of_spark_are_left_alone(text: str) -> None:
     ],
 )
 def test_queries_read_the_views_of_streams(given_: str, expected: str, batch: set[str], streaming: set[str]) -> None:
-    """Streams are found where relations stand; names in strings, functions, columns and CTEs are left alone."""
+    """Streams are found where relations can be; names in strings, functions, columns and CTEs stay unchanged."""
     (piece,) = split_statements(given_)
     query = rewrite_query(piece, {"s", "r", "s$dead"})
     assert (query.text, query.batch, query.streaming) == (expected, batch, streaming)
 
 
 def test_places_lead_back_to_the_original() -> None:
-    """An offset in the query for Spark is line and column in what the user wrote, before and behind what changed."""
+    """An offset in Spark's query is mapped to line and column of the original text, before and after an edit."""
     text = "SELECT 1;\n  SELECT STREAM a\n FROM STREAM(s) WHERE nope"
     query = rewrite_query(split_statements(text)[1], {"s"})
     assert query.place(query.text.index("SELECT")) == (2, 3)

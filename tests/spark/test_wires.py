@@ -1,4 +1,4 @@
-"""Wires against a real server: what it hands out as ids is found again, by every dialect that has a wire."""
+"""Wires against a real server: the ids that it assigns are resolved again, in every dialect that has a wire."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _post(url: str, body: Any) -> None:
     ids=str,
 )
 def test_what_is_written_is_read(server: str, subject: str, wire: str | Wire) -> None:
-    """Records written for a wire are read from it, by ids the server gave."""
+    """Records written for a wire are read from it, by the ids of the server."""
     writer = pin_schemas(server, subject, patience=30).reader
     written = RecordEncoder(plan_write(writer, server, wire=wire, engine="python")).encode(pa.array([{"a": 5}, None]))
     decoded = RecordDecoder(plan_read(server, subject, wire=wire, engine="python")).decode(*written)

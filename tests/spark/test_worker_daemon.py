@@ -1,4 +1,4 @@
-"""Python workers of a session are forked with what they need imported, from modules that have their bytecode."""
+"""Python workers of a session are forked with the modules that they need, loaded from bytecode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOUND = "modules array<string>, frozen long, parent string, sources array<string
 
 
 def describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row: modules there before a task imports any, Spark's sources, what no collection looks at, the parent."""
+    """Return one row: modules imported before the task, Spark's sources, number of frozen objects, parent process."""
     import gc
     import os
     import sys
@@ -32,7 +32,7 @@ def describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def test_workers_are_forked_with_imports(spark: SparkSession) -> None:
-    """A worker has Arrow and the decoder when it starts; garbage is not looked for among them."""
+    """A worker has Arrow and the decoder when it starts, and the garbage collector skips them."""
     (row,) = spark.range(1).coalesce(1).mapInArrow(describe_worker, FOUND).collect()
     assert WORKER_DAEMON in row.parent
     assert {"pyarrow.compute", "stele.spark.decode.records"} <= set(row.modules)
@@ -41,7 +41,7 @@ def test_workers_are_forked_with_imports(spark: SparkSession) -> None:
 
 
 def test_archives_stay_where_nothing_is_installed(tmp_path: Path) -> None:
-    """Spark's archives leave a search path only where the same PySpark and the same py4j are installed."""
+    """Spark's archives are removed from a search path only if the same PySpark and py4j are installed."""
     site = tmp_path / "site-packages"
     library = site / "pyspark" / "python" / "lib"
     library.mkdir(parents=True)

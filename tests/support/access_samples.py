@@ -1,6 +1,6 @@
-"""One request for each endpoint of each dialect about a subject that belongs to one team, and the world it is sent to.
+"""One request for each endpoint of each dialect about a subject of one team, and the requests that fill the registry.
 
-Paths come from the routes themselves; here stands what their parameters mean, and the bodies.
+The paths come from the routes. This module holds the values of their parameters and the bodies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OTHER_TEXT = '{"type":"record","name":"Other","fields":[]}'
 
 ROLES = ("reader", "writer", "owner")
 CALLERS = ("", *ROLES, "admin", "stranger")
-"""Names of the callers: nobody in particular, the roles of the team, the admin, and the owner of something else."""
+"""Names of the callers: anonymous (""), the roles of the team, the admin, and the owner of another namespace."""
 
 _TEAM_RULES = [
     AccessRule(f"user:{role}", (role,), resource_type=ResourceType.NAMESPACE, namespace=namespace)
@@ -63,16 +63,17 @@ RULES = AccessRules(
 
 
 class Sample(NamedTuple):
-    """What an endpoint is sent beside its path.
+    """What a request to an endpoint has besides its path.
 
-    body     is sent as JSON, or as it is where it is bytes
-    query    of the address; `{name}` stands for a parameter
-    params   instead of those of the dialect
-    resource what the right is about
-    bare     what it is about where the path has no parameters; None: the same
-    shows    whether the answer to the admin has the name of the subject or the marker of its schema in it
-    each     whether the body names several things, each refused or done by itself
-    statuses of answers to the admin that are no success, where some path means what is not there
+    body     sent as JSON; bytes are sent unchanged
+    query    query of the address; `{name}` stands for a parameter
+    params   values of path parameters that replace those of the dialect
+    headers  headers of the request
+    resource resource that the required right applies to
+    bare     resource where the path has no parameters; None: the same as `resource`
+    shows    whether the answer to the admin holds the name of the subject or the marker of its schema
+    each     whether the body names several things, each of which is refused or done separately
+    statuses error statuses that the admin may get, where the path names something that does not exist
     """
 
     body: Any = None
@@ -584,7 +585,7 @@ PARAMS = {
     },
     "xregistry": {"group": TEAM, "schema": SUBJECT, "version": "1"},
 }
-"""Values of the parameters of paths; more of them are known once the world is there."""
+"""Values of the parameters of paths, by dialect. `World.create` adds the ids that the registry assigns."""
 
 WORLD: tuple[tuple[str, str, Any], ...] = (
     ("POST", f"/subjects/{SUBJECT}/versions", {"schema": TEXT}),
@@ -609,4 +610,4 @@ WORLD: tuple[tuple[str, str, Any], ...] = (
     ("PUT", f"/v1/groups/{SUBJECT}/encodings", PRAVEGA["get_encoding_id"].body),
     ("PUT", f"/v1/namespace/{TEAM}/groups/{SUBJECT}/encodings", PRAVEGA["get_encoding_id"].body),
 )
-"""Requests that the admin sends first."""
+"""Requests that the admin sends first: method, path and body."""

@@ -1,4 +1,4 @@
-"""A registry with the subjects, keys and so on of one team in it, and all endpoints through which it can be asked."""
+"""A registry that holds the subjects, keys and other objects of one team, and all endpoints of its dialects."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from stele.service.registry import Registry
 from stele.storage import open_log
 
 _PREFIXED = {"confluent", "openschema", "xregistry"}
-"""Dialects that are asked below their name: they share paths."""
+"""Dialects that are mounted under their name, because they share paths."""
 
 
 class Endpoint(NamedTuple):
-    """One method of one path."""
+    """One method of one path, with its handler and the access that the handler requires."""
 
     dialect: str
     method: str
@@ -41,7 +41,7 @@ class Endpoint(NamedTuple):
 
 
 def open_login(registry: Registry) -> BrowserSessions | None:
-    """Sessions of people who log in to the pages with API keys, of which there are none."""
+    """Return the login sessions of the web pages for API keys. The registry has no API keys."""
     settings = ServerSettings(authentication=("keys",))
     methods = open_methods(settings, {})
     assert methods is not None
@@ -49,30 +49,30 @@ def open_login(registry: Registry) -> BrowserSessions | None:
 
 
 def list_endpoints(registry: Registry, dialect: DialectEntry) -> Iterator[Endpoint]:
-    """Every method of every path of a dialect, but what the framework answers itself."""
+    """Yield every method of every path of a dialect, except those that the framework answers itself."""
     options = dialect.options(ServerSettings())
-    if dialect.name == "ui":  # It has a page to log in where people can.
+    if dialect.name == "ui":  # with sessions, the pages include a login page
         options = options._replace(log_in=open_login(registry))
     app = dialect.build(registry, options)
     for route in app.routes:
         assert isinstance(route, HTTPRoute)
         for method, (handler, _) in route.route_handler_map.items():
             name = handler.handler_name.rpartition(".")[2]
-            if dialect.name == "schema-repo":  # Which is two dialects: they have some names in common.
+            if dialect.name == "schema-repo":  # two dialects whose handlers share some names
                 name = f"{handler.fn.__module__.rpartition('.')[2]}.{name}"
             if not _is_of_framework(method, route.path, handler.fn.__module__):
                 yield Endpoint(dialect.name, str(method), route.path_format, name, find_access(handler))
 
 
 def _is_of_framework(method: Any, path: str, module: str) -> bool:
-    """Whether Litestar made an endpoint: those for OPTIONS, and the OpenAPI document."""
+    """Return whether Litestar added the endpoint: for OPTIONS or for the OpenAPI document."""
     return module.startswith("litestar.") and (str(method) == "OPTIONS" or path.startswith("/_docs/"))
 
 
 class World:
-    """A registry with a team's subjects, keys and so on in it, which can be put back to how it was.
+    """A registry with the objects of one team, which can be reset to its first state.
 
-    `has_login` says whether people can log in to its pages.
+    With `has_login`, users can log in to its pages.
     """
 
     def __init__(self, registry: Registry, *, has_login: bool = False, **settings: Any) -> None:
@@ -86,14 +86,14 @@ class World:
         self.params: dict[str, dict[str, str]] = {}
 
     async def ask(self, caller: str, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """The answer to a request of somebody."""
+        """Send a request as a caller and return the response."""
         sent = {"x-caller": caller, **headers}
         if isinstance(body, bytes):
             return await self._http.request(method, path, content=body, headers=sent)
         return await self._http.request(method, path, json=body, headers=sent)
 
     async def create(self, more: Sequence[tuple[str, str, Any]] = ()) -> None:
-        """Send the requests that make the world, and more, and see which ids it gave out."""
+        """Send the requests of `WORLD` and those of `more`, and note the ids that the registry assigned."""
         for method, path, body in (*WORLD, *more):
             response = await self.ask("admin", method, path, body)
             assert response.is_success, (method, path, response.text)
@@ -118,7 +118,7 @@ class World:
         self.params["openschema"] |= {"schema_id": opened["schema"]["id"]}
 
     async def restore(self) -> None:
-        """Undo what has changed since the world was made."""
+        """Undo all changes since `create`."""
         if self.registry.state.seq != len(self._records):
             log = await open_log("memory:")
             assert await log.append(0, list(map(encode_record, self._records)))
@@ -126,7 +126,7 @@ class World:
             await self.registry.fresh_state()
 
     async def send(self, endpoint: Endpoint, sample: Sample, caller: str) -> httpx.Response:
-        """The answer of an endpoint to its request, sent by somebody."""
+        """Send the request of a sample to an endpoint as a caller, and return the response."""
         values = {**self.params[endpoint.dialect], **sample.params}
         if endpoint.template.startswith("/exporters"):
             values["name"] = "exp"

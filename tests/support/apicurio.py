@@ -19,7 +19,10 @@ _DELETIONS = ("artifact", "artifact-version", "group")
 
 @contextmanager
 def run_apicurio(folder: Path, version: str) -> Iterator[str]:
-    """Its address; a folder takes what belongs to it. Deletions are on, which a release after 2 has off."""
+    """Run a registry with its files in a folder, and yield its URL.
+
+    Deletions are enabled. Releases after 2 disable them by default.
+    """
     archive = _download(folder, version)
     subprocess.run(["tar", "-xzf", archive, "-C", folder], timeout=600, check=True)  # Python 3.11.2 has no safe way
     archive.unlink()

@@ -1,4 +1,4 @@
-"""Requests to an application in this process, without a client: one costs what its answer does."""
+"""Requests to an application in this process without an HTTP client. A request costs no more than its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An authenticator of one test: a function of the headers."""
+"""An authenticator for tests that calls a function of the headers."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from stele.service.access import Headers, PresentedCredentials, Principal
 
 
 class HeaderAuthenticator:
-    """Asks a function who sends a request with these headers; the function raises `Unauthenticated`."""
+    """Authenticates requests with a function of the headers, which raises `Unauthenticated` to reject them."""
 
     def __init__(self, identify: Callable[[Headers], Principal]) -> None:
         self._identify = identify
 
     def find_known_principal(self, credentials: tuple[bytes, bytes], port: int) -> Principal | None:
-        """See `Authenticator`."""
+        """Return None: nothing is cached; see `Authenticator`."""
         return None
 
     def find_principal(self, presented: PresentedCredentials) -> Principal | None:
-        """See `Authenticator`."""
+        """Return the principal that the function finds; see `Authenticator`."""
         return self._identify(presented.headers)
 
     async def authenticate(self, presented: PresentedCredentials) -> Principal:
-        """See `Authenticator`."""
+        """Return the principal that the function finds; see `Authenticator`."""
         return self._identify(presented.headers)
 
     def list_challenges(self, port: int) -> Sequence[bytes]:
-        """See `Authenticator`."""
+        """Return one Basic challenge; see `Authenticator`."""
         return (b'Basic realm="test"',)

@@ -1,7 +1,7 @@
-"""Real brokers that take events: Mosquitto (MQTT), a NATS server with JetStream, and RabbitMQ (AMQP 1.0).
+"""Real brokers that receive events: Mosquitto (MQTT), a NATS server with JetStream, and RabbitMQ (AMQP 1.0).
 
-A broker keeps what it took, also when it is stopped and started again; `drain` reads it. Each has an encrypted port
-with the certificate of `tests.support.certificates`, and one user with a password.
+A broker keeps its messages when it is stopped and started again; `drain` reads them. Each has an encrypted port with
+the certificate of `tests.support.certificates`, and one user with a password.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tests.support.server_process import free_port
 USER, PASSWORD = "ann", "secret"
 CREDENTIAL = {"credentialType": "PLAIN", "identifier": USER, "secret": PASSWORD}
 _START_SECONDS = 180.0
-"""RabbitMQ takes ten on a machine that has nothing else to do."""
+"""Longest time to start or stop, in seconds. RabbitMQ starts in 10 s on an idle machine."""
 
 
 class Message(NamedTuple):
-    """A message that a broker keeps: its body, media type, and what stands beside the body."""
+    """A message that a broker keeps: its body, its media type, and the attributes that it carries beside the body."""
 
     body: bytes
     content_type: str
@@ -39,14 +39,14 @@ class Message(NamedTuple):
 
     @property
     def event(self) -> dict[str, Any]:
-        """The event of a message, in either content mode."""
+        """The event of the message, in binary or structured content mode."""
         return json.loads(self.body) if self.body else self.attributes
 
 
 class Broker(ABC):
-    """A broker with its data in a folder that `nobody` may write; use it with `with`.
+    """A broker with its data in a folder that the user `nobody` can write; a context manager.
 
-    sink and encrypted_sink are where subscriptions send, with the protocol settings of `settings`.
+    `sink` and `encrypted_sink` are the URLs that subscriptions send to, with the protocol settings `settings`.
     """
 
     protocol: str
@@ -64,12 +64,12 @@ class Broker(ABC):
 
     @property
     def sink(self) -> str:
-        """Where subscriptions send."""
+        """URL that subscriptions send to."""
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     @property
     def encrypted_sink(self) -> str:
-        """Where they send by TLS; the certificate is for `localhost`."""
+        """URL that subscriptions send to over TLS. The certificate is for `localhost`."""
         return f"{self.encrypted_scheme}://localhost:{self.tls_port}"
 
     def __enter__(self) -> Self:
@@ -81,7 +81,7 @@ class Broker(ABC):
         self.stop()
 
     def start(self) -> None:
-        """Start it, and return when it answers."""
+        """Start the broker and wait until both ports accept connections."""
         self._process = start_program("setsid", *self.configure(), output=self.folder / "log")
         until = time.monotonic() + _START_SECONDS
         while True:
@@ -96,7 +96,7 @@ class Broker(ABC):
                 return
 
     def stop(self) -> None:
-        """End it at once, and return when nobody listens on its ports any more."""
+        """Stop the broker with `stop_signal` and wait until its ports are closed."""
         assert self._process is not None
         os.killpg(self._process.pid, self.stop_signal)
         self._process.wait(_START_SECONDS)
@@ -107,15 +107,15 @@ class Broker(ABC):
 
     @abstractmethod
     def configure(self) -> list[str]:
-        """Write its configuration, and return the command that starts it."""
+        """Write the configuration and return the command that starts the broker."""
 
     @abstractmethod
     def prepare(self) -> None:
-        """Have it keep what comes."""
+        """Create the session, stream or queue that keeps the messages."""
 
     @abstractmethod
     def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
-        """Return all messages that ever came, in order, once there are enough. Raises `TimeoutError`."""
+        """Wait for enough messages and return all messages so far, in order. Raises `TimeoutError`."""
 
 
 def _is_open(port: int) -> bool:
@@ -138,7 +138,7 @@ def _give_to_nobody(path: Path) -> Path:
 
 
 class Mosquitto(Broker):
-    """Keeps messages in the session of a client that is away."""
+    """Keeps messages in the session of a client that is disconnected."""
 
     protocol = "MQTT5"
     scheme, encrypted_scheme = "mqtt", "mqtts"
@@ -150,7 +150,7 @@ class Mosquitto(Broker):
         self._messages: list[Message] = []
 
     def configure(self) -> list[str]:
-        """See `Broker`."""
+        """Write the configuration and the password file; see `Broker.configure`."""
         passwords = self.folder / "passwords"
         if not passwords.exists():
             passwords.write_text(f"{USER}:{PASSWORD}\n")
@@ -181,7 +181,7 @@ class Mosquitto(Broker):
         client.connect("127.0.0.1", self.port, clean_start=False, properties=properties)
 
     def prepare(self) -> None:
-        """See `Broker`."""
+        """Subscribe the session that keeps the messages; see `Broker.prepare`."""
         client, done = self._make_client(), threading.Event()
         client.on_connect = lambda *_: client.subscribe("stele/#", qos=1)
         client.on_subscribe = lambda *_: done.set()
@@ -192,7 +192,7 @@ class Mosquitto(Broker):
         client.loop_stop()
 
     def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
-        """See `Broker`."""
+        """Return the messages of the session; see `Broker.drain`."""
         messages = self._messages
         client = self._make_client()
         client.on_message = lambda client, userdata, message: messages.append(_read_mqtt(message))
@@ -231,7 +231,10 @@ class NatsServer(Broker):
     settings: ClassVar = {"subject": "stele.changes"}
 
     def configure(self) -> list[str]:
-        """See `Broker`; encrypted connections go to a second server, a leaf without a stream."""
+        """Write the configurations of two servers; see `Broker.configure`.
+
+        Encrypted connections go to the second server, a leaf node without a stream.
+        """
         common = f'accounts {{ A {{ jetstream: true, users: [{{user: "{USER}", password: "{PASSWORD}"}}] }} }}\n'
         config = self.folder / "nats.conf"
         leaf_port = getattr(self, "_leaf_port", None) or free_port()
@@ -256,7 +259,7 @@ class NatsServer(Broker):
         return await nats.connect(f"nats://127.0.0.1:{self.port}", user=USER, password=PASSWORD)
 
     def prepare(self) -> None:
-        """See `Broker`."""
+        """Create the stream; see `Broker.prepare`."""
 
         async def add_stream() -> None:
             client = await self._connect()
@@ -266,7 +269,7 @@ class NatsServer(Broker):
         asyncio.run(add_stream())
 
     def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
-        """See `Broker`."""
+        """Return the messages of the stream; see `Broker.drain`."""
 
         async def read() -> list[Message]:
             client = await self._connect()
@@ -304,7 +307,7 @@ class RabbitMq(Broker):
         self._messages: list[Message] = []
 
     def configure(self) -> list[str]:
-        """See `Broker`."""
+        """Write the configuration and return the command with its environment variables; see `Broker.configure`."""
         folder = self.folder
         (folder / "rabbitmq.conf").write_text(
             f"listeners.tcp.1 = 127.0.0.1:{self.port}\nlisteners.ssl.1 = 127.0.0.1:{self.tls_port}\n"
@@ -329,7 +332,10 @@ class RabbitMq(Broker):
         return ["env", *pairs, "/usr/lib/rabbitmq/bin/rabbitmq-server"]
 
     def stop(self) -> None:
-        """See `Broker`. Another one of its name starts only when Erlang's list of nodes has it no more."""
+        """Stop the broker and wait until Erlang's port mapper (epmd) has removed its node name.
+
+        A node of the same name cannot start before that.
+        """
         super().stop()
         command = ["epmd", "-port", str(self._epmd_port), "-names"]
         until = time.monotonic() + _START_SECONDS
@@ -342,13 +348,13 @@ class RabbitMq(Broker):
         command = ["epmd", "-port", str(self._epmd_port), "-kill"]
         until = time.monotonic() + 10
         while subprocess.run(command, capture_output=True, check=False).returncode and time.monotonic() < until:
-            time.sleep(0.1)  # it stays for as long as it knows of a node
+            time.sleep(0.1)  # epmd refuses to end while a node is registered
 
     def _connect(self) -> Any:
         from proton.utils import BlockingConnection
 
         until = time.monotonic() + _START_SECONDS
-        while True:  # its ports are open before it lets users in
+        while True:  # its ports are open before it accepts logins
             try:
                 return BlockingConnection(
                     f"amqp://127.0.0.1:{self.port}",
@@ -364,7 +370,7 @@ class RabbitMq(Broker):
                 time.sleep(0.2)
 
     def prepare(self) -> None:
-        """See `Broker`."""
+        """Create the durable queue; see `Broker.prepare`."""
         from proton import Terminus
         from proton.reactor import ReceiverOption
 
@@ -377,7 +383,7 @@ class RabbitMq(Broker):
         connection.close()
 
     def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 120.0) -> list[Message]:
-        """See `Broker`."""
+        """Return the messages of the queue; see `Broker.drain`."""
         from proton import Timeout
 
         connection, until = self._connect(), time.monotonic() + seconds

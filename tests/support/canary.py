@@ -1,11 +1,11 @@
-"""Whether a server answers others while it is attacked, on whatever machine.
+"""Check that a server still answers other clients while a test attacks it, whatever the speed of the machine.
 
     python -m tests.support.canary PID HOST PORT PATH...
 
-The measuring has a process of its own, since the test that attacks is busy, too. It asks for each path again and again
-until its input ends. From the time of an answer it takes off how long threads of the server, and itself, were ready to
-run but had no processor: that the machine is busy with something else is no fault of the server. Prints one line of
-JSON, see `Answers`.
+The measuring runs in a process of its own, because the process of the test is busy with the attack. It requests each
+path again and again until its standard input ends. From the time of an answer it subtracts the time that threads of the
+server, and its own, were ready to run but had no processor, so that other load on the machine does not count. Prints
+one line of JSON, see `Answers`.
 """
 
 from __future__ import annotations
@@ -25,23 +25,29 @@ from tests.support.server_process import Running
 
 PATHS = ("/health/live", "/schemas/ids/1")
 LIMIT = 0.25
-"""Seconds that 99 of 100 answers may take."""
+"""Longest time of 99 of 100 answers, in seconds."""
 _LEAST_SECONDS = 2.0
 _PAUSE = 0.02
 
 
 class Answers(NamedTuple):
-    """Seconds of all answers, by the clock and without waiting for a processor; the answers that were no 200."""
+    """Times of all answers, and the answers that failed.
+
+    clock  seconds by the clock
+    own    seconds without the waits for a processor
+    bad    path and status line of each answer that was not 200
+    """
 
     clock: list[float]
     own: list[float]
     bad: list[str]
 
     def require_soon(self, limit: float) -> None:
-        """Raise AssertionError unless all answers were good and 99 of 100 came within so many seconds.
+        """Raise AssertionError unless all answers were 200 and fast enough for 99 % of the time.
 
-        Requests follow one another, so a server that stands still is asked once. What counts is for which part of the
-        time it would have kept a request waiting for too long.
+        Requests follow one another, so a server that hangs gets only one request. Therefore the check adds up the time
+        during which a request would have waited for more than `limit` seconds, and compares it with 1 % of the whole
+        time.
         """
         assert not self.bad, self.bad[:3]
         late = sum(max(0.0, seconds - limit) for seconds in self.own)
@@ -53,7 +59,7 @@ class Answers(NamedTuple):
 
 @contextmanager
 def watch_answers(server: Running, limit: float = LIMIT) -> Iterator[None]:
-    """While the block runs, ask the server. Raises AssertionError when answers fail, or are not there soon."""
+    """Request paths of the server while the block runs. Raises AssertionError when answers fail or are slow."""
     host, port = server.url.removeprefix("http://").split(":")
     command = [sys.executable, "-m", "tests.support.canary", str(server.process.pid), host, port, *PATHS]
     root = Path(__file__).parents[2]
@@ -70,7 +76,7 @@ def watch_answers(server: Running, limit: float = LIMIT) -> Iterator[None]:
 
 
 def _read_waits(processes: tuple[str, ...]) -> dict[str, int]:
-    """Return how long each thread has waited for a processor, in nanoseconds; nothing where the system does not say."""
+    """Return how long each thread has waited for a processor, in nanoseconds; empty if the system does not tell."""
     waits = {}
     for process in processes:
         for task in Path("/proc", process, "task").glob("*"):
@@ -89,7 +95,7 @@ def _ask(address: tuple[str, int], path: str) -> bytes:
 
 
 def main(process: str, host: str, port: int, paths: list[str]) -> None:
-    """Ask until the input ends, then print."""
+    """Request the paths until standard input ends, then print the times."""
     answers = Answers([], [], [])
     for path in paths:
         _ask((host, port), path)

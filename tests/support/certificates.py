@@ -1,4 +1,4 @@
-"""A certificate authority of one test, a certificate for this machine by the name `localhost`, and one of a client."""
+"""A certificate authority for one test, with a server certificate for `localhost` and a client certificate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["write_certificates"]
 
 
 def write_certificates(folder: Path) -> None:
-    """Write `ca.pem`, `server.pem`, `server.key`, which the user of databases may read alone, and those of `client`."""
+    """Write `ca.pem`, `server.pem`, `server.key`, and the same two files of `client`.
+
+    Only the user that runs the databases can read the key of the server.
+    """
     now = dt.datetime.now(dt.UTC)
     authority, own, client = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])

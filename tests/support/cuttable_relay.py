@@ -1,4 +1,4 @@
-"""A relay in front of a server that can be cut: connections end, and new ones are not answered."""
+"""A TCP relay in front of a server that can be cut: it closes open connections and new ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Self
 
 
 class CuttableRelay:
-    """Passes on what clients and server say, until it is cut.
+    """Passes data between clients and a server until it is cut.
 
     Attributes:
-        port: Where clients connect to.
+        port: Port that clients connect to.
     """
 
     def __init__(self, target: int) -> None:
@@ -25,14 +25,14 @@ class CuttableRelay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """End all connections, and take no new ones."""
+        """Close all connections, and close new ones at once."""
         self._is_cut = True
         for end in list(self._open):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
     def mend(self) -> None:
-        """Take connections again."""
+        """Accept connections again."""
         self._is_cut = False
 
     def _accept(self) -> None:
@@ -50,7 +50,7 @@ class CuttableRelay:
                 near.close()
                 continue
             self._open |= {near, far}
-            if self._is_cut:  # meanwhile, when these two were not known yet
+            if self._is_cut:  # `cut` was called before these two were in `_open`
                 near.close()
                 far.close()
                 continue

@@ -1,4 +1,4 @@
-"""Programs of databases, run as a user who may run them: they refuse root."""
+"""Programs of databases, run as the user `nobody` where the tests run as root: they refuse to run as root."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.server_process import free_port
 __all__ = ["DatabaseServer", "data_folder", "run_program", "serving_database", "start_program"]
 
 _START: Final = 240.0
-"""Seconds until a server that was started answers, at most."""
+"""Longest time until a started server answers, in seconds."""
 
 
 def _identity() -> dict[str, Any]:
@@ -31,13 +31,16 @@ def _identity() -> dict[str, Any]:
 
 
 def _environ() -> dict[str, str]:
-    """Variables with a locale that every machine has, for PostgreSQL."""
+    """Return the environment variables with a locale that every machine has, for PostgreSQL."""
     return {"LC_ALL": "C", **os.environ}
 
 
 @contextmanager
 def data_folder(name: str) -> Iterator[Path]:
-    """A folder of the user of databases, removed at the end; pytest's own folders are closed to others."""
+    """Create a folder that the user of the databases owns, yield it, and remove it at the end.
+
+    Folders of pytest are not readable for other users.
+    """
     with tempfile.TemporaryDirectory(prefix=f"stele-{name}-", ignore_cleanup_errors=True) as folder:
         if os.geteuid() == 0:
             shutil.chown(folder, "nobody")
@@ -45,7 +48,7 @@ def data_folder(name: str) -> Iterator[Path]:
 
 
 def run_program(*command: str | Path) -> None:
-    """Run a program to its end. Raises AssertionError with what it printed when it fails."""
+    """Run a program to its end. Raises AssertionError with its output when it fails."""
     done = subprocess.run(
         [str(part) for part in command],
         capture_output=True,
@@ -60,7 +63,7 @@ def run_program(*command: str | Path) -> None:
 
 
 def start_program(*command: str | Path, output: Path) -> subprocess.Popen[bytes]:
-    """Start a server; what it prints goes to a file."""
+    """Start a server whose output is appended to a file."""
     with output.open("ab") as file:
         return subprocess.Popen(
             [str(part) for part in command],
@@ -76,11 +79,11 @@ class DatabaseServer:
     """A server in a folder of its own, which can be stopped and started again."""
 
     settings: ClassVar[Mapping[str, str]] = {}
-    """What it is started with, unless `start` says otherwise."""
+    """Settings of the server. Those given to `start` take precedence."""
     unavailable: ClassVar[type[Exception]] = OSError
-    """What `execute` raises while the server does not answer yet."""
+    """Exception that `execute` raises while the server does not answer yet."""
     orderly: ClassVar[signal.Signals] = signal.SIGTERM
-    """The signal on which it ends in order, and at once."""
+    """Signal for an orderly and fast shutdown."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,21 +93,21 @@ class DatabaseServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def command_line(self, settings: Mapping[str, str]) -> list[str | Path]:
-        """What starts the server with these settings."""
+        """Return the command that starts the server with these settings."""
         raise NotImplementedError
 
     def execute(self, *statements: str) -> list[Any]:
-        """Run statements as the superuser; the rows of the last one."""
+        """Run statements as the superuser and return the rows of the last one."""
         raise NotImplementedError
 
     def create_database(self) -> str:
-        """Make a new, empty database; its name."""
+        """Create an empty database and return its name."""
         name = f"d{secrets.token_hex(6)}"
         self.execute(f"CREATE DATABASE {name}")
         return name
 
     def start(self, **settings: str) -> None:
-        """Start, and wait until it answers."""
+        """Start the server and wait until it answers."""
         log = self.folder / "server.log"
         self._process = start_program(*self.command_line({**self.settings, **settings}), output=log)
         deadline = time.monotonic() + _START
@@ -118,7 +121,7 @@ class DatabaseServer:
                 time.sleep(0.05)
 
     def stop(self, how: signal.Signals | None = None) -> None:
-        """Stop in order, or as in a crash by the signal that is given."""
+        """Stop the server in order, or with the given signal as in a crash."""
         if self._process is not None:
             self._process.send_signal(self.orderly if how is None else how)
             self._process.wait(240)
@@ -130,7 +133,7 @@ Server = TypeVar("Server", bound=DatabaseServer)
 
 @contextmanager
 def serving_database(name: str, build: Callable[[Path], Server], **settings: str) -> Iterator[Server]:
-    """A running server, built in a folder that databases may use, and stopped at the end."""
+    """Build and start a server in a folder that databases may use, yield it, and stop it at the end."""
     with data_folder(name) as folder:
         server = build(folder)
         try:

@@ -1,4 +1,4 @@
-"""Documentation pages as programs: their blocks, what they must print, and the checks that readers do not see.
+"""Documentation pages as programs: their code blocks, the output that they must print, and checks hidden from readers.
 
 A page is Markdown. Its blocks of `bash` and `python` run in order. Around them a page may have:
 
@@ -30,7 +30,7 @@ PAGE_ADDRESS = "http://127.0.0.1:8081"
 PAGE_BROKER = "127.0.0.1:9092"
 """The address that pages write for a Kafka broker."""
 _OWN_PORT = re.compile(r"\bstele serve\b.* --port (\d+)")
-"""A port that a page writes for a server that it starts."""
+"""Matches a command that starts a server; the group is its port."""
 _STEP = re.compile(
     r"(?:^<!-- exits with (?P<code>\d+) -->\n|^(?P<broker><!-- needs a broker -->)\n)?"
     r"^```(?P<kind>bash|python)\n(?P<block>.*?)^```$"
@@ -59,7 +59,7 @@ class Step(NamedTuple):
 
 
 def list_steps(text: str) -> Iterator[Step]:
-    """The blocks and hidden checks of a page, in order."""
+    """Yield the blocks and hidden checks of a page, in order."""
     for match in _STEP.finditer(text):
         if match["check"] is not None:
             yield Step("bash", match["check"])
@@ -73,9 +73,9 @@ def run_page(
 ) -> None:
     """Run every block of a page in a folder against the registry at an address.
 
-    Blocks that need a broker are left out where there is none. Spark in a block uses the Java machine, if one is given,
-    and starts one of its own otherwise. Commands are forked from a process that has loaded them. Servers that the page
-    starts get free ports in place of those it writes.
+    Blocks that need a broker are skipped without one. Spark in a block uses the given Java machine, or starts one of
+    its own. Commands are forked from a process that has loaded them. Servers that the page starts get free ports in
+    place of the ports in its text.
 
     Raises:
         AssertionError: A block ended with another code, or did not print what the page shows.
@@ -118,20 +118,20 @@ def run_page(
 
 
 def _end_groups(groups: list[int]) -> None:
-    """End what the blocks of a page have left in the background: its ports are those of the next run, too."""
+    """Kill the background processes that a page started, because the next run uses the same ports."""
     for group in groups:
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
 
 
 def list_sql(page: Path) -> list[list[str]]:
-    """The statements of every SQL block of a page, without their semicolons."""
+    """Return the statements of every SQL block of a page, without their semicolons."""
     blocks = re.findall(r"^ *```sql\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [[line.strip().rstrip(";") for line in block.splitlines()] for block in blocks]
 
 
 def find_missing_line(expected: str, printed: str) -> str | None:
-    """The first line of what a page shows that is not printed, or not in this order; None if all are."""
+    """Return the first expected line that is missing or out of order in the output, or None."""
     lines = [line.strip() for line in printed.splitlines()]
     for line in expected.splitlines():
         if (wanted := line.strip()) in {"", "…"}:

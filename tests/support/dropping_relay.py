@@ -1,4 +1,4 @@
-"""A relay in front of a server that can swallow an answer and end the connection, as a network that fails does."""
+"""A TCP relay in front of a server that can drop an answer and close the connection, as a failing network does."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["DroppingRelay", "dropping_relay"]
 
 
 class DroppingRelay:
-    """Passes on what clients and server say.
+    """Passes data between clients and a server.
 
     Attributes:
-        port: Where clients connect to.
-        trigger: Once a client has sent these bytes, what it sends still arrives, but no answer comes back: the
-            connection ends when the server has said something, and the trigger is empty again.
-        dropped: How often that happened.
+        port: Port that clients connect to.
+        trigger: Bytes that start the fault. After a client has sent them, its data still reach the server, but when the
+            server answers, the relay drops the answer, closes the connection and empties the trigger.
+        dropped: Number of answers that were dropped.
     """
 
     def __init__(self, target: int) -> None:
@@ -58,7 +58,7 @@ class DroppingRelay:
 
 @asynccontextmanager
 async def dropping_relay(target: int) -> AsyncIterator[DroppingRelay]:
-    """A relay to a port of this machine."""
+    """Run a relay to a port of this machine and yield it."""
     relay = DroppingRelay(target)
     server = await asyncio.start_server(relay.handle, "127.0.0.1")
     relay.port = server.sockets[0].getsockname()[1]

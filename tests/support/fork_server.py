@@ -1,13 +1,14 @@
 """Starts commands and servers by forking a process that has loaded them, which saves their imports.
 
-Tests start hundreds of processes of the command line, and most of the processor time of each goes into imports. One
-process for each process of tests imports what they need and forks whatever is asked of it over a socket. A
-forked process has its own arguments, folder, environment, standard streams and end, as one that was started has.
+Tests start hundreds of processes of the command line, and most of the processor time of each goes into imports. Each
+test process starts one fork server. It imports what the commands need and forks a process for each request over a
+socket. A forked process has its own arguments, folder, environment, standard streams and exit code, like a process that
+was started normally.
 
-Start a process of its own where the start is what a test is about, and where a variable is for Python or for a library
-that reads it when it is imported.
+Start a process normally where the test is about the start, and where an environment variable is read by Python or by a
+library at import.
 
-`python -m tests.support.fork_server SOCKET` is the process that forks; it ends with its standard input.
+`python -m tests.support.fork_server SOCKET` is the fork server. It ends when its standard input ends.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from typing import IO, Any, Final, NamedTuple, TypeAlias
 from tests.support.forked_program import HEAD_BYTES, request_process
 
 LOADED: Final = (
-    "IPython",  # which PySpark asks where it runs
+    "IPython",  # PySpark imports it to find out where it runs
     "ipykernel",
     "numba",
     "pyarrow.compute",
@@ -64,11 +65,11 @@ LOADED: Final = (
     "uvicorn.lifespan.on",
     "uvicorn.loops.uvloop",
 )
-"""What the process that forks imports: what most commands and servers load sooner or later."""
+"""Modules that the fork server imports: those that most commands and servers load."""
 
 
 def can_fork() -> bool:
-    """Whether processes are forked: in tests, where they can be watched. Benches start what a user starts."""
+    """Return whether processes are forked. Only tests on Linux fork; benchmarks start processes as a user does."""
     return sys.platform == "linux" and "PYTEST_VERSION" in os.environ
 
 
@@ -76,7 +77,7 @@ def can_fork() -> bool:
 
 
 class _Task(NamedTuple):
-    """What a forked process is to do: `stele` with arguments, `-c` with code, or `-m` with a module that has `main`."""
+    """Work of a forked process: `stele` with arguments, `-c` with code, or `-m` with a module that has `main`."""
 
     arguments: list[str]
     folder: str
@@ -129,9 +130,9 @@ def _serve(listener: socket.socket) -> _Task | None:
                 selector.register(connection, selectors.EVENT_READ, watched)
                 with contextlib.suppress(OSError):
                     connection.sendall(f"{pid}\n".encode())
-            elif key.data is not None:  # who asked for it has gone
+            elif key.data is not None:  # the client has closed the connection
                 orphan = children.get(key.data)
-                if orphan is not None and orphan.connection is key.fileobj:  # it has not just ended by itself
+                if orphan is not None and orphan.connection is key.fileobj:  # the process still runs
                     os.kill(orphan.pid, signal.SIGKILL)
                     selector.unregister(key.fileobj)
             elif isinstance(key.fileobj, int) and key.fileobj in children:
@@ -176,7 +177,10 @@ def _run_task(task: _Task) -> None:
 
 
 def _choose_metrics_late() -> None:
-    """Have prometheus-client look at its first figure whether several workers share them, not at its import."""
+    """Make prometheus-client choose between shared and own values at its first metric, not at its import.
+
+    It chooses shared values where several workers share their metrics.
+    """
     values = sys.modules.get("prometheus_client.values")
     if values is None:
         return
@@ -204,15 +208,15 @@ def _main() -> None:
         _run_task(task)
 
 
-# --- those who ask for a process -------------------------------------------------------------------------------------
+# --- the clients of the fork server ----------------------------------------------------------------------------------
 
 
 class ForkedProcess:
     """A forked process, which is controlled as a `subprocess.Popen` is.
 
     Attributes:
-        stdin: Its standard input, where a pipe was asked for.
-        stdout: What it prints, where a pipe was asked for.
+        stdin: Its standard input, if a pipe was requested.
+        stdout: Its standard output, if a pipe was requested.
     """
 
     def __init__(
@@ -238,7 +242,10 @@ class ForkedProcess:
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the exit code once the process has ended. Raises `subprocess.TimeoutExpired` after so many seconds."""
+        """Wait for the end of the process and return its exit code.
+
+        Raises `subprocess.TimeoutExpired` after `timeout` seconds.
+        """
         if self.returncode is None:
             with selectors.DefaultSelector() as selector:
                 selector.register(self._connection, selectors.EVENT_READ)
@@ -250,9 +257,9 @@ class ForkedProcess:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[bytes, None]:
-        """Wait for the end, and return what the process printed and nobody has read: no more than a pipe holds.
+        """Wait for the end of the process and return its unread output, which must fit into a pipe.
 
-        Raises `subprocess.TimeoutExpired` after so many seconds.
+        Raises `subprocess.TimeoutExpired` after `timeout` seconds.
         """
         if self.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # it has ended
@@ -274,12 +281,12 @@ class ForkedProcess:
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self.send_signal(signal.SIGKILL)
 
 
 class ForkServer:
-    """The process that forks, from the side of the tests."""
+    """Client of the fork server."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fork-"))
@@ -336,7 +343,7 @@ class ForkServer:
 
 @functools.cache
 def get_fork_server() -> ForkServer:
-    """Return the process that forks for this process; it starts with the first call, and ends with this process."""
+    """Return the fork server of this process. The first call starts it, and it ends with this process."""
     server = ForkServer()
     atexit.register(server.close)
     return server
@@ -353,14 +360,14 @@ def start_process(
     *,
     starts_anew: bool = False,
 ) -> Process:
-    """Start a process in a session of its own, forked where that can be.
+    """Start a process in a session of its own; fork it where `can_fork` allows it.
 
     Args:
         words: `stele` with arguments; or `-c` with code, or `-m` with a module that has `main`, for Python.
-        folder: Where it runs.
-        environ: All its variables; None: those of the tests.
-        output: Takes what it prints; None: it goes where that of the tests goes.
-        starts_anew: Whether a Python of its own starts, as for a user.
+        folder: Working directory of the process.
+        environ: All its environment variables; None: those of the tests.
+        output: File for its standard output and error; None: those of the tests.
+        starts_anew: Start a new Python, as for a user, in place of a fork.
     """
     if can_fork() and not starts_anew:
         return get_fork_server().fork_process(words, folder, os.environ if environ is None else environ, output)
@@ -369,7 +376,7 @@ def start_process(
 
 
 def start_process_with_pipes(words: Sequence[str], folder: Path) -> Process:
-    """Start the same with pipes to its standard input and from its standard output."""
+    """Start a process as `start_process` does, with pipes for its standard input and output."""
     if can_fork():
         return get_fork_server().fork_process_with_pipes(words, folder)
     return subprocess.Popen(_make_command(words), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

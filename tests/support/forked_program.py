@@ -1,7 +1,7 @@
-"""Program in place of `stele` and `python` that has a process forked to do its work (see `fork_server.py`).
+"""Program in place of `stele` and `python` that lets the fork server do its work (see `fork_server.py`).
 
-Passes signals on to the process and ends as it does. Python starts anew for all but `python -c CODE`, and where
-`PYTHONPATH` is another.
+It passes signals on to the forked process and ends with its exit code. It starts a new Python for every call of
+`python` but `python -c CODE`, and where `PYTHONPATH` differs from that of the fork server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def request_process(
     streams: Sequence[int],
     **more: bool,
 ) -> socket.socket:
-    """Ask the process that forks for one; return the connection that tells its number, then its exit code, by lines."""
+    """Ask the fork server for a process and return the connection.
+
+    The connection sends two lines: the process id and later the exit code.
+    """
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(address)
     request = {"arguments": list(arguments), "folder": folder, "environ": dict(environ), **more}
@@ -38,7 +41,7 @@ def request_process(
 
 
 def main() -> None:
-    """Do what the program was called for."""
+    """Run the program that this one was called as, in a forked process."""
     name, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
     python = os.environ["STELE_FORK_SERVER_PYTHON"]
     is_elsewhere = os.environ.get("PYTHONPATH", "") != os.environ["STELE_FORK_SERVER_PATH"]
@@ -47,13 +50,13 @@ def main() -> None:
     if name == "stele" and is_elsewhere:
         os.execv(python, [python, "-m", "stele.cli", *arguments])
     words = arguments if name == "python" else ["stele", *arguments]
-    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until there is somebody to pass them on to
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # until the forked process is known
     connection = request_process(os.environ["STELE_FORK_SERVER"], words, os.getcwd(), os.environ, [0, 1, 2])
     answers = connection.makefile("rb")
     process = int(answers.readline())
 
     def pass_on(number: int, _: object) -> None:
-        with contextlib.suppress(ProcessLookupError):  # it has ended, and its code is on its way
+        with contextlib.suppress(ProcessLookupError):  # the process has ended; its exit code follows
             os.kill(process, number)
 
     for number in PASSED_ON:

@@ -1,4 +1,4 @@
-"""Answers about histories for tests of pictures: of any length, with any names."""
+"""Builders of histories for tests of pictures, of any length and with any names."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def make_history(
     subject: str = "orders",
     newest_reads: Sequence[Verdict | None] = (),
 ) -> SubjectHistory:
-    """Return a history with one version for each pair of verdicts; the first pair says nothing.
+    """Return a history with one version for each pair of verdicts. The first pair is not used.
 
-    `newest_reads` says of each version whether the newest one reads its data.
+    Verdicts are pairs (backward, forward) against the version before. `newest_reads` holds for each version whether the
+    newest version reads its data.
     """
     versions: list[HistoryVersion] = []
     active = 0
@@ -56,7 +57,7 @@ def make_history(
 
 
 def make_lifelines(versions: int, fields: int, seed: int = 1) -> FieldLifelines:
-    """Return lifelines of fields that come, change and go at random, the same for the same seed."""
+    """Return lifelines of fields that are added, changed and removed at random, the same for the same seed."""
     chance = random.Random(seed)
     lines = []
     for number in range(fields):
@@ -75,7 +76,7 @@ def make_node(name: str, distance: int = 0, latest: int = 3) -> SubjectNode:
 
 
 def make_neighbourhood(used: int, users: int, *, stale: bool = False) -> Neighbourhood:
-    """Return a subject that uses and is used by so many others."""
+    """Return a subject that references `used` other subjects and is referenced by `users` others."""
     center = make_node("center")
     left = [make_node(f"used{number:03}", -1) for number in range(used)]
     right = [make_node(f"user{number:03}", 1) for number in range(users)]
@@ -85,7 +86,7 @@ def make_neighbourhood(used: int, users: int, *, stale: bool = False) -> Neighbo
 
 
 def make_atlas(names: Sequence[str], pairs: Sequence[tuple[int, int]]) -> NamespaceAtlas:
-    """Return an atlas of subjects; pairs are positions of a user and of what it uses."""
+    """Return an atlas of subjects. Each pair holds the positions of a referencing and a referenced subject."""
     nodes = tuple(make_node(name) for name in names)
     references = tuple(SubjectReference(nodes[user].name, 3, nodes[used].name, 3) for user, used in pairs)
     return NamespaceAtlas("", nodes, references)

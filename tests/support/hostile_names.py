@@ -1,4 +1,4 @@
-"""A registry whose names and texts want to be markup, turn the line round, ring the bell or have no end."""
+"""A registry with hostile names and texts: HTML markup, bidirectional controls, control characters, extreme length."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REPLICATION = "r" * 100
 
 
 def make_schema(number: int) -> dict[str, object]:
-    """A record whose names, docs and defaults are hostile."""
+    """Return a record schema whose names, docs and defaults are hostile."""
     doc = f"{SCRIPT}\u202e{CONTROLS}" + "d" * 10_000
     long = {"name": "f" * 10_000, "type": "int", "default": 0}
     field = {"name": f"f{number}", "type": "string", "doc": doc, "default": SCRIPT + CONTROLS}
@@ -43,7 +43,7 @@ def make_schema(number: int) -> dict[str, object]:
 
 
 def write_files(folder: Path) -> dict[str, str]:
-    """Write the journal of a pipeline and a trail of refusals with such texts; return the settings that name them."""
+    """Write a pipeline journal and an audit file with hostile texts, and return the settings that name them."""
     journal = BatchJournal(str(folder / "pipelines" / PIPELINE.replace("/", "-")))
     entry = BatchEntry(0, ())
     journal.save_entry(entry)
@@ -81,7 +81,7 @@ def write_files(folder: Path) -> dict[str, str]:
 
 
 def fill_registry(client: httpx.Client) -> None:
-    """Register two versions of every name, each with such texts, and let other documents name them."""
+    """Register two versions under every hostile name, and create other documents that refer to these names."""
     for name in NAMES:
         path = f"/subjects/{quote(name, safe='')}/versions"
         _post(client, path, {"schema": json.dumps(make_schema(1)), "metadata": {"properties": {SCRIPT: SCRIPT}}})
@@ -108,7 +108,7 @@ def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> None:
 
 
 def find_addresses(client: httpx.Client, template: str, names: tuple[str, ...] = NAMES) -> Iterator[str]:
-    """The addresses of a page: about each of these names, or with each of them in the query."""
+    """Yield the addresses of a page for each of these names, in the path or in the query."""
     if template.startswith("/ui/events/{"):
         (row,) = client.get("/ui/events.json").json()["subscriptions"]
         yield template.replace("{subscription}", row["id"])

@@ -29,7 +29,7 @@ class JavaMachine:
         from stele.spark.engines.jvm import settings as engine_settings
         from stele.spark.session import LOGGING
 
-        # The machine starts workers itself for its server of Spark Connect.
+        # The machine itself starts workers for its Spark Connect server.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
         fixed = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": logging}
@@ -47,7 +47,7 @@ class JavaMachine:
         java = self._gateway.jvm
         java.java.lang.System.setProperty("user.dir", str(folder))
         java.java.lang.System.setProperty("spark.sql.warehouse.dir", str(folder / "spark-warehouse"))
-        java.org.apache.hadoop.fs.FileSystem.closeAll()  # which know the directory that was set before
+        java.org.apache.hadoop.fs.FileSystem.closeAll()  # they cache the directory that was set before
         parameters = self._gateway.gateway_parameters
         try:
             yield {"PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
@@ -64,5 +64,5 @@ class JavaMachine:
     def close(self) -> None:
         """End the machine."""
         self._gateway.shutdown()
-        self._gateway.proc.stdin.close()  # on which the machine ends
+        self._gateway.proc.stdin.close()  # the machine ends when this is closed
         self._gateway.proc.wait(240)

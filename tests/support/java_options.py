@@ -1,8 +1,8 @@
 """Options that let Java machines of tests start in half the time.
 
-A test's Java machine lives for seconds and its data are few, so compiling hot code twice and collecting garbage on
-several threads cost more than they bring. With an archive of the classes it loads (Java's class data sharing) it
-starts in half of that again.
+A test's Java machine runs for seconds on little data, so the second compilation of hot code and parallel garbage
+collection cost more than they save. With an archive of the classes that it loads (Java's class data sharing), it starts
+in half of that time again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 LIGHT: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""Light compilation; a missing archive, or one of another Java or other jars, is left out without a word."""
+"""Options for light compilation. An archive that is missing, or was made for other jars or another Java, is ignored."""
 
 
 def get_archive_option(archive: Path) -> str:
-    """Return the option of a machine that takes its classes from an archive."""
+    """Return the option that makes a machine load its classes from an archive."""
     return f"-XX:SharedArchiveFile={archive}"
 
 

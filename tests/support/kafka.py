@@ -24,7 +24,7 @@ USER, PASSWORD = "ann", "secret"
 
 @contextmanager
 def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The address of a broker with its data in a folder, stopped at the end; settings go before the usual ones."""
+    """Run a broker with its data in a folder and yield its address. `settings` override the defaults."""
     with KafkaBroker(folder, settings) as broker:
         yield broker.address
 
@@ -35,7 +35,7 @@ def _java_command(option: str) -> list[str]:
 
 
 def _find_archive() -> Path:
-    """Classes that a broker loads, recorded once by one that starts and ends."""
+    """Return the archive of the classes that a broker loads. The first call records it with a broker of its own."""
     archive = jars(_POM).with_suffix(".jsa")
     make_once(archive, _record_archive)
     return archive
@@ -47,16 +47,16 @@ def _record_archive(archive: Path) -> None:
 
 
 class KafkaBroker:
-    """A broker with its data in a folder; use it with `with`. settings go before the usual ones.
+    """A broker with its data in a folder; a context manager. `settings` override the defaults.
 
-    secure: it has a second address, with the certificate of `tests.support.certificates`, where users say a password,
-    by PLAIN or SCRAM-SHA-512. That of `USER` is `PASSWORD`.
-    classes: an option of the Java machine in place of the archive of its classes.
+    secure   adds a second address with TLS, with the certificate of `tests.support.certificates`. Clients log in
+             by PLAIN or SCRAM-SHA-512 as `USER` with `PASSWORD`.
+    classes  option of the Java machine that replaces the archive of its classes
 
     Attributes:
-        address: Without TLS, for anybody.
-        secure_address: Over TLS, with a password.
-        authority: The certificate authority that this one is of.
+        address: Address without TLS and without authentication.
+        secure_address: Address with TLS and a password.
+        authority: File of the certificate authority that signed the certificate.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class KafkaBroker:
 
     def __enter__(self) -> Self:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # In one word with its option: an id may begin with a hyphen.
+        # Option and id are one argument, because an id may begin with a hyphen.
         options = [f"--cluster-id={cluster}", "--config", str(self._config)]
         if self._is_secure:
             options += ["--add-scram", f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"]
@@ -92,7 +92,7 @@ class KafkaBroker:
         assert self._process is not None
         self._process.terminate()
         try:
-            self._process.wait(120)  # one that records its classes takes long
+            self._process.wait(120)  # a broker that records its classes takes long
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -117,7 +117,7 @@ class KafkaBroker:
 
 
 def _list_secure_settings(folder: Path, port: int, secure_port: int) -> dict[str, str]:
-    from tests.support.certificates import write_certificates  # the lake house has no package for that
+    from tests.support.certificates import write_certificates  # the lakehouse tests lack its packages
 
     write_certificates(folder)
     (folder / "keystore.pem").write_bytes((folder / "server.key").read_bytes() + (folder / "server.pem").read_bytes())

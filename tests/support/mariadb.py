@@ -1,4 +1,4 @@
-"""A real MariaDB server, of the system's packages."""
+"""A real MariaDB server from the packages of the operating system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SETTINGS = {
     "bind-address": "127.0.0.1",
     "max-connections": "250",
     "innodb-buffer-pool-size": "64M",
-    "innodb-flush-log-at-trx-commit": "2",  # no machine is switched off here; killed processes lose nothing
+    "innodb-flush-log-at-trx-commit": "2",  # tests kill processes, never the machine; that loses nothing
     "skip-name-resolve": "ON",
 }
 
@@ -41,11 +41,11 @@ class MariadbServer(DatabaseServer):
         (folder / "init.sql").chmod(0o644)
 
     def url(self, database: str, user: str = "admin", password: str | None = None) -> str:
-        """The URL of a database."""
+        """Return the URL of a database."""
         return f"mysql://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"
 
     def execute(self, *statements: str, database: str | None = None) -> list[Any]:
-        """Run statements as the superuser; the rows of the last one."""
+        """Run statements as the superuser and return the rows of the last one."""
         connection = pymysql.connect(
             host="127.0.0.1", port=self.port, user="admin", password=self.password, database=database, autocommit=True
         )
@@ -57,11 +57,11 @@ class MariadbServer(DatabaseServer):
         return rows
 
     def dump(self, database: str) -> str:
-        """What `mariadb-dump` writes."""
+        """Return the dump of a database that `mariadb-dump` writes."""
         return self._run_tool("mariadb-dump", "--single-transaction", "--hex-blob", database, standard_input="")
 
     def restore(self, database: str, dumped: str) -> None:
-        """Read what `mariadb-dump` wrote."""
+        """Restore a database from a dump of `mariadb-dump`."""
         self._run_tool("mariadb", database, standard_input=dumped)
 
     def _run_tool(self, name: str, *arguments: str, standard_input: str) -> str:
@@ -72,7 +72,7 @@ class MariadbServer(DatabaseServer):
         return done.stdout
 
     def command_line(self, settings: Mapping[str, str]) -> list[str | Path]:
-        """See `DatabaseServer`."""
+        """Return the command that starts the server; see `DatabaseServer.command_line`."""
         options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
         program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
         command = [program, "--no-defaults", f"--datadir={self.data}", f"--port={self.port}", *options]
@@ -80,5 +80,5 @@ class MariadbServer(DatabaseServer):
 
 
 def mariadb(**settings: str) -> AbstractContextManager[MariadbServer]:
-    """A running server, stopped at the end."""
+    """Run a server and stop it at the end."""
     return serving_database("mariadb", MariadbServer, **settings)

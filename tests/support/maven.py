@@ -1,4 +1,4 @@
-"""Jars from Maven Central, for tests that run what is in them."""
+"""Jars from Maven Central for tests that run programs in them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SECONDS = 580
 
 
 def jars(pom: Path) -> Path:
-    """The folder with everything a project file depends on; fetched once per content of the file.
+    """Return the folder with all dependencies of a POM. They are fetched once per content of the POM.
 
-    Fails, with what Maven said, when Maven is missing or does not find an artifact.
+    Raises AssertionError with Maven's output when Maven is missing or does not find an artifact.
     """
     folder = _KEPT / f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
     make_once(folder, lambda path: _fetch(pom, path))
@@ -26,10 +26,13 @@ def jars(pom: Path) -> Path:
 
 
 def make_once(target: Path, make: Callable[[Path], None]) -> None:
-    """Make what is kept in the environment, whole or not at all, unless it is there; make gets the path to write to."""
+    """Create a file or folder of the environment unless it exists. It appears complete or not at all.
+
+    `make` gets the temporary path to write to.
+    """
     target.parent.mkdir(exist_ok=True)
     with target.with_name(f"{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of the processes that run tests side by side one makes it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # only one of the parallel test processes makes it
         if not target.exists():
             with tempfile.TemporaryDirectory(dir=target.parent) as work:
                 make(Path(work, "made"))

@@ -1,4 +1,4 @@
-"""How much memory a process has taken."""
+"""Memory that a process has used."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def peak_memory() -> int:
-    """Return the most resident bytes this process has had since its program started.
+    """Return the highest number of resident bytes of this process since its program started.
 
-    `ru_maxrss` would also count what the process that started this one had: a test in a large worker of pytest then
-    measures that worker.
+    `ru_maxrss` would also count the memory of the parent process. A test that a large pytest worker starts would then
+    measure that worker.
     """
     if sys.platform != "linux":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -20,7 +20,7 @@ def peak_memory() -> int:
 
 
 def reset_peak_memory() -> int:
-    """Have `peak_memory` count from here, where the system can; return what the process has now."""
+    """Restart the count of `peak_memory`, where the system allows it, and return its new value in bytes."""
     if sys.platform == "linux":
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     return peak_memory()

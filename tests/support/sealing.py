@@ -1,4 +1,4 @@
-"""A log with plain secrets in it that is sealed afterwards, whatever store it is in."""
+"""A check, for any store, that sealing encrypts a log that holds plain secrets."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ async def check_sealing(
     *,
     wait_for_erasure: Callable[[Registry], Awaitable[None]] | None = None,
 ) -> None:
-    """Write secrets without a key, seal the log, and look for them in the raw bytes of its store, before and after.
+    """Write secrets without a key, seal the log, and search the raw bytes of its store before and after.
 
     Args:
         url: An empty store.
-        find_bytes: Returns the places of the store that have some bytes.
-        monkeypatch: Of the test; it gets the key.
-        wait_for_erasure: Waits until the store has let go what was overwritten.
+        find_bytes: Returns the places in the store that hold the given bytes.
+        monkeypatch: Fixture of the test, which sets the variable with the key.
+        wait_for_erasure: Waits until the store has released the overwritten bytes.
     """
     monkeypatch.setenv(_VARIABLE, base64.b64encode(os.urandom(32)).decode())
     document = _make_document(_SECRET + b"-0815")

@@ -26,13 +26,13 @@ from tests.support.fork_server import Process, can_fork, get_fork_server, start_
 from tests.support.started_workers import listen_to_workers
 
 NEEDS_START = ("PYTHON", "STELE_OTEL", "OTEL_")
-"""Beginnings of the names of environment variables that Python or a library reads when it starts or is imported."""
+"""Prefixes of environment variables that Python or a library reads when it starts or is imported."""
 _PORTS: Final = range(20_000, 32_000)
-"""Below those that systems choose for connections and for servers that take any port."""
+"""Ports below those that systems choose for connections and for servers that accept any port."""
 _port_locks: Final = os.open(
     Path(tempfile.gettempdir(), f"stele-test-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT, 0o600
 )
-"""A file whose byte at the number of a port is locked by the process that gave the port out."""
+"""Lock file. The byte at the number of a port is locked by the process that handed out the port."""
 _given_ports: Final[set[int]] = set()
 _giving_port: Final = threading.Lock()
 
@@ -52,13 +52,13 @@ class Answer(NamedTuple):
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on.
+    """Return a TCP port that no process listens on.
 
-    Nobody else gets it while this process lives: not from here, and not from the system, for a connection or a server
-    that takes any. So a server may be slow to take it, and take it again after it was stopped.
+    No other process gets the port while this process runs: neither from this function nor from the system. So a server
+    may be slow to bind it, and may bind it again after a stop.
     """
     with _giving_port:
-        start = secrets.randbelow(len(_PORTS))  # `random` is seeded by tests: all processes would ask for the same
+        start = secrets.randbelow(len(_PORTS))  # tests seed `random`: all processes would pick the same port
         for port in (*_PORTS[start:], *_PORTS[:start]):
             if port not in _given_ports and _take_port(port):
                 _given_ports.add(port)
@@ -67,7 +67,7 @@ def free_port() -> int:
 
 
 def _take_port(port: int) -> bool:
-    """Keep a port from other processes of tests, unless one of them has it or somebody listens on it."""
+    """Lock a port against other test processes. Returns False if it is locked or in use."""
     try:
         fcntl.lockf(_port_locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
     except OSError:
@@ -82,9 +82,9 @@ def _take_port(port: int) -> bool:
 
 
 def call(url: str, method: str = "GET", body: Any = None, raw: bytes | None = None) -> Answer:
-    """One request; error statuses are answers, too.
+    """Send a request and return the answer, also for error statuses.
 
-    Raises: OSError: no connection, or a server that ended before its answer did.
+    Raises: OSError: no connection, or the server ended before its answer was complete.
     """
     data = raw if raw is not None else None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
@@ -117,17 +117,17 @@ def serving(
     output: IO[bytes] | None = None,
     starts_anew: bool = False,
 ) -> Iterator[Running]:
-    """Start `stele serve` with these flags on a free port; stopped with SIGTERM at the end.
+    """Start `stele serve` on a free port, yield it once it is ready, and stop it with SIGTERM at the end.
 
-    It is forked from a process that has loaded the server, unless a variable is for Python itself. Of several workers
-    all serve when the block begins.
+    The server is forked from a process that has loaded it, unless an environment variable is read at import. With
+    several workers, all of them serve when the block begins.
 
     Args:
         flags: Options of the command.
-        folder: Where the server runs.
-        environ: Variables besides those of the tests.
-        output: Takes what the server prints; None: it goes where that of the tests goes.
-        starts_anew: Whether a Python of its own starts, as for a user.
+        folder: Working directory of the server.
+        environ: Environment variables in addition to those of the tests.
+        output: File for the output of the server; None: that of the tests.
+        starts_anew: Start a new Python, as for a user, in place of a fork.
     """
     port = free_port()
     arguments = ["serve", "--port", str(port), "--log-level", "warning", *flags]
@@ -148,7 +148,10 @@ def serving(
 
 
 def run_command(*arguments: str, folder: Path, environ: dict[str, str] | None = None) -> CompletedProcess[str]:
-    """Run `stele` with these arguments to its end, and return what it said. It is forked where that can be."""
+    """Run `stele` with these arguments to its end and return its exit code and output.
+
+    It is forked where `can_fork` allows it.
+    """
     program: list[str | Path] = [sys.executable, "-m", "stele.cli"]
     variables = {**os.environ, **(environ or {})}
     if can_fork():
@@ -170,7 +173,7 @@ def _end(process: Process) -> None:
 
 
 def wait_ready(url: str, process: Process, seconds: float = 240.0) -> None:
-    """Return when the server says that it is ready."""
+    """Wait until the server reports that it is ready. Raises `TimeoutError` after `seconds`."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         assert process.poll() is None, f"the server ended with {process.returncode}"

@@ -28,7 +28,7 @@ def start_machines_fast() -> None:
 
 
 def record_archive() -> None:
-    """Run a session that does what the tests' sessions do, and keep the classes that it loaded in `ARCHIVE`."""
+    """Run a session that does what the tests' sessions do, and write the classes that it loads to `ARCHIVE`."""
     ARCHIVE.unlink(missing_ok=True)
     os.environ["SPARK_SUBMIT_OPTS"] = f"{_LIGHT} {get_recording_option(ARCHIVE)}"
 
@@ -48,7 +48,7 @@ def record_archive() -> None:
         write.option("checkpointLocation", f"{folder}/kept").trigger(availableNow=True).start().awaitTermination()
     machine = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
     spark.stop()
-    machine.stdin.close()  # which ends the machine; it writes the archive then
+    machine.stdin.close()  # this ends the machine, which then writes the archive
     machine.wait(600)
 
 

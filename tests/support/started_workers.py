@@ -1,4 +1,4 @@
-"""Waits until each worker of a server serves: one that answers says nothing of the others."""
+"""Waits until each worker of a server serves. An answer of one worker does not prove that the others serve."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class StartedWorkers:
-    """Hears, as a service manager does, which processes serve.
+    """Receives the `READY=1` messages of worker processes, as a service manager does.
 
     Attributes:
-        address: What servers are told as `NOTIFY_SOCKET`.
+        address: Value of `NOTIFY_SOCKET` for the server.
     """
 
     def __init__(self, messages: socket.socket) -> None:
@@ -29,7 +29,7 @@ class StartedWorkers:
         messages.settimeout(1)
 
     def wait_for(self, count: int, seconds: float = 240.0) -> None:
-        """Return when so many processes have said that they serve. Raises `TimeoutError`."""
+        """Wait until `count` processes have reported that they serve. Raises `TimeoutError`."""
         until, started = time.monotonic() + seconds, set[int]()
         while len(started) < count:
             try:
@@ -44,6 +44,6 @@ class StartedWorkers:
 
 @contextmanager
 def listen_to_workers() -> Iterator[StartedWorkers]:
-    """Hear who serves, until the end of the block."""
+    """Receive the messages of workers until the end of the block."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
         yield StartedWorkers(messages)

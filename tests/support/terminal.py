@@ -1,4 +1,4 @@
-"""A person at a terminal: a shell in an empty folder with an empty home, lines typed into it, and what it shows."""
+"""A user at a terminal: a shell in an empty folder with an empty home, the lines typed into it, and its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEPT: Final = ("JAVA_HOME", "SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS", "LD_LIB
 
 
 class Shown(NamedTuple):
-    """What a terminal shows of some commands.
+    """Output of some commands in a terminal.
 
     Attributes:
         raw: All characters that the commands wrote, colours and other escapes included.
@@ -32,22 +32,22 @@ class Shown(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines without escapes; a line that is drawn again and again counts each time."""
+        """The lines without escapes. Each redraw of a line counts as a line."""
         return re.split(r"\r*\n|\r", _ESCAPE.sub("", self.raw))
 
     @property
     def text(self) -> str:
-        """The words with one blank between them, however the lines are broken."""
+        """The words with one space between them, without line breaks."""
         return " ".join(_ESCAPE.sub("", self.raw).split())
 
     @property
     def is_coloured(self) -> bool:
-        """Whether there are escapes among the characters."""
+        """Whether the output has escape sequences."""
         return _ESCAPE.search(self.raw) is not None
 
 
 class Terminal:
-    """A shell that a person types into. The installed `stele` is on its path; no setting of this process gets in."""
+    """A shell that tests type into. The installed `stele` is on its path. It inherits no settings of this process."""
 
     def __init__(self, folder: Path, columns: int = 80) -> None:
         home = folder.with_name(f"{folder.name}-home")
@@ -77,7 +77,7 @@ class Terminal:
         self._shell.expect(_PROMPT)
 
     def type(self, lines: str, *, seconds: float = 180.0) -> Shown:
-        """Type lines, each when the shell asks for one, and return what their commands show."""
+        """Type lines, each when the shell shows a prompt, and return the output of their commands."""
         raw = ""
         for line in lines.splitlines():
             self._send(line)
@@ -86,19 +86,19 @@ class Terminal:
         return Shown(raw, int(self._shell.match[1]))
 
     def start(self, line: str, until: str, *, seconds: float = 180.0) -> Shown:
-        """Type a command that goes on running, and return what it shows until it shows a text."""
+        """Type a command that keeps running, and return its output up to and including the text `until`."""
         self._send(line)
         self._shell.expect_exact(until, timeout=seconds)
         return Shown(self._shell.before + self._shell.after)
 
     def interrupt(self) -> Shown:
-        """Press Ctrl-C, and return what the command shows before it ends."""
+        """Press Ctrl-C, and return what the command prints before it ends."""
         self._shell.sendintr()
         self._shell.expect(_PROMPT)
         return Shown(self._shell.before, int(self._shell.match[1]))
 
     def assert_fits(self, screen: Shown) -> None:
-        """Assert that no line is longer than the terminal is wide, and that nothing was cut."""
+        """Assert that no line is longer than the terminal is wide, and that no line is cut with `…`."""
         long = [line for line in screen.lines if len(line) > self.columns]
         assert not long, f"longer than {self.columns} columns: {long}"
         cut = [line for line in screen.lines if line.rstrip().endswith("…") and not line.rstrip().endswith(" …")]
@@ -112,16 +112,16 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the terminal, which ends what runs in it."""
+        """Close the terminal and end the programs that run in it."""
         try:
             self._shell.close(force=True)
-        except pexpect.ExceptionPexpect:  # it was killed, but not gone within a tenth of a second
+        except pexpect.ExceptionPexpect:  # it was killed, but did not end within 0.1 s
             self._shell.ptyproc.wait()
             self._shell.close(force=True)
 
 
 @contextmanager
 def open_terminals(folder: Path, columns: int = 80) -> Iterator[tuple[Terminal, Terminal]]:
-    """Two terminals in one folder: for the server, and for the person who uses it."""
+    """Open two terminals in one folder: for the server and for its user."""
     with Terminal(folder, columns) as first, Terminal(folder, columns) as second:
         yield first, second

@@ -1,4 +1,4 @@
-"""A limit on the time that a test's work may take, which slow and busy machines keep too."""
+"""A limit on the time that a test's work may take, scaled for slow and busy machines."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Final
 
 _COUNTED: Final = 1_000_000
 _USUAL_SECONDS: Final = 0.025
-"""What counting so far takes on the machine that limits are stated for."""
+"""Seconds that the count to `_COUNTED` takes on the machine that limits are stated for."""
 
 
 @contextmanager
 def limit_time(seconds: float, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
-    """Fail when a block takes longer.
+    """Raise AssertionError when the block takes longer than the limit.
 
-    A machine that counts more slowly in that moment gets as much longer. What the process held before is left out
-    of searches for garbage, since it is none of the block's work.
+    On a machine that counts more slowly at that moment, the limit grows in proportion. Objects that existed before the
+    block are excluded from garbage collection, because they are not part of its work.
 
     Args:
         seconds: The limit on a machine that counts to a million in 25 ms.
-        clock: `time.monotonic` where other processes or pauses have a share in the work.
+        clock: Clock to measure with. Use `time.monotonic` where other processes or pauses are part of the work.
     """
     gc.freeze()
     start = clock()

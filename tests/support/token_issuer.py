@@ -1,6 +1,7 @@
-"""An issuer of tokens for tests: OAuth 2.0 client credentials by Authlib, OpenID Connect metadata, keys that rotate.
+"""An issuer of tokens for tests: OAuth 2.0 client credentials, OpenID Connect metadata and keys that rotate.
 
-Its token endpoint is Authlib's server of OAuth 2.0, so clients meet another maker's reading of RFC 6749.
+Its token endpoint is Authlib's OAuth 2.0 server, so clients are tested against an independent implementation of RFC
+6749.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ __all__ = ["TokenIssuer", "run_issuer"]
 
 
 class TokenIssuer:
-    """Signs tokens. Its clients are `client` with the secret `secret`.
+    """Signs tokens. It has one client, `client` with the secret `secret`.
 
     Attributes:
-        url: Its address, the issuer of its tokens.
-        requests: Paths it was asked for.
+        url: Its address, which is the issuer in its tokens.
+        requests: Paths of the requests so far.
     """
 
     audience = "registry"
@@ -45,19 +46,19 @@ class TokenIssuer:
         self.rotate_key()
 
     def rotate_key(self) -> None:
-        """Sign with a new key from now on, and tell of that one only."""
+        """Create a new signing key. From now on the key set holds only this one."""
         self._number += 1
         key = rsa.generate_private_key(65537, 2048)
-        self.key_id, self.key = f"key-{self._number}", key  # together: a thread may be answering who asks for it
+        self.key_id, self.key = f"key-{self._number}", key  # one assignment, since another thread may read both
 
     @property
     def key_set(self) -> dict[str, Any]:
-        """The public key."""
+        """The JSON Web Key Set with the public key."""
         jwk = RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
         return {"keys": [{**jwk, "kid": self.key_id, "use": "sig", "alg": "RS256"}]}
 
     def sign_token(self, **claims: Any) -> str:
-        """A token that holds for a minute; a claim that is None is left out."""
+        """Return a token that is valid for a minute. A claim that is None is omitted."""
         now = int(time.time())
         payload = {"iss": self.url, "aud": self.audience, "sub": "ann", "iat": now, "exp": now + 60, **claims}
         payload = {name: value for name, value in payload.items() if value is not None}
@@ -65,7 +66,7 @@ class TokenIssuer:
 
 
 class _Client(ClientMixin):  # type: ignore[misc]  # the library has no types
-    """The one client there is: `client` with the secret `secret`, which it may send in a header or in the form."""
+    """The only client: `client` with the secret `secret`, sent in a header or in the form."""
 
     def get_client_id(self) -> str:
         return "client"
@@ -132,7 +133,7 @@ class _TokenEndpoint(AuthorizationServer):  # type: ignore[misc]  # the library 
         return _Client() if client_id == "client" else None
 
     def save_token(self, token: dict[str, Any], request: OAuth2Request) -> None:
-        """A signed token is its own record."""
+        """Save nothing: a signed token needs no record."""
 
     def create_oauth2_request(self, request: _Request) -> _Request:
         return request
@@ -141,12 +142,12 @@ class _TokenEndpoint(AuthorizationServer):  # type: ignore[misc]  # the library 
         return status, body
 
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
-        """Nobody listens."""
+        """Ignore the signal."""
 
 
 @contextmanager
 def run_issuer() -> Iterator[TokenIssuer]:
-    """An issuer that answers on a port of this machine."""
+    """Run an issuer on a port of this machine and yield it."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -172,7 +173,7 @@ def run_issuer() -> Iterator[TokenIssuer]:
             self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None:
-            """Tests look at `requests`."""
+            """Log nothing: tests read `requests`."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     issuer = TokenIssuer(f"http://127.0.0.1:{server.server_port}")

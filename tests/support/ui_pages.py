@@ -1,4 +1,4 @@
-"""The web pages of a server as its routes name them, so that no test over all pages can forget one."""
+"""The web pages of a server, taken from its routes, so that a test over all pages misses none."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _NO_PAGES = ("/download", "/feed", "/{file}")
 
 
 def list_templates() -> list[str]:
-    """The path of every page and of every JSON twin, with its parameters in braces."""
+    """Return the path of every page and of its JSON twin, with parameters in braces."""
     app = UI.build(Registry(MemoryLog()), UI.options(ServerSettings()))
     paths = {route.path_format for route in app.routes if isinstance(route, HTTPRoute) and "GET" in route.methods}
     return sorted(path for path in paths if not path.endswith(_NO_PAGES))
 
 
 def list_html_templates() -> list[str]:
-    """The path of every page, with its parameters in braces."""
+    """Return the path of every page, with parameters in braces."""
     return [path for path in list_templates() if not path.endswith(".json")]
 
 
 def matches_template(path: str, template: str) -> bool:
-    """Whether a path, with or without a query, is one of that page."""
+    """Return whether a path, with or without a query, matches the path of a page."""
     pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))
     return re.fullmatch(pattern, path.partition("?")[0]) is not None

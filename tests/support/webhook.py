@@ -1,4 +1,4 @@
-"""A webhook: a real HTTP server that notes the events it gets, and answers as a test says."""
+"""A webhook: a real HTTP server that records the events it receives, and answers with statuses that a test chooses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.server_process import free_port
 
 
 class Delivery(NamedTuple):
-    """An event that came, its headers (names in lower case), and when (`time.monotonic`)."""
+    """A received event, its headers (names in lower case), and its time (`time.monotonic`)."""
 
     event: dict[str, Any]
     headers: dict[str, str]
@@ -28,11 +28,11 @@ def _read_attributes(headers: Message) -> dict[str, Any]:
 
 
 class Webhook:
-    """Serves on a free port until it is left. `status` is asked for the answer to each event.
+    """Serves on a free port until its `with` block ends. `status` returns the HTTP status for each event.
 
     Args:
-        allowed: What it answers to the question whether it takes events; '' is no.
-        port: To serve on; 0 takes a free one, which is kept for a webhook that comes after this one.
+        allowed: Value of `WebHook-Allowed-Origin` in the answer to the validation request; '' refuses by omitting it.
+        port: Port to serve on; 0 takes a free one, which stays reserved for a later webhook.
     """
 
     def __init__(self, allowed: str = "*", port: int = 0) -> None:
@@ -68,7 +68,7 @@ class Webhook:
                 self.end_headers()
 
             def log_message(self, *args: Any) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", port or free_port()), Handler)
         self._server.daemon_threads = True
@@ -84,12 +84,12 @@ class Webhook:
         self._server.server_close()
 
     def wait_for(self, count: int, seconds: float = 120.0) -> list[str]:
-        """Return the subjects of the events once there are so many. Raises `TimeoutError`."""
+        """Wait for `count` events and return their subjects. Raises `TimeoutError`."""
         with self._came:
             if not self._came.wait_for(lambda: len(self.deliveries) >= count, seconds):
                 raise TimeoutError(f"{len(self.deliveries)} of {count} events came: {self.subjects()}")
             return self.subjects()
 
     def subjects(self) -> list[str]:
-        """Return the last segments of what the events that came are about."""
+        """Return the schema names that the received events are about."""
         return [row.event["subject"].removeprefix("/schemagroups/default/schemas/") for row in self.deliveries]

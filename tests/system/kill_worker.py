@@ -1,4 +1,4 @@
-"""One node that registers schemas until it is killed; what was acknowledged goes, line by line, into its own file.
+"""A node that registers schemas until it is killed and writes each acknowledged registration to a file, one per line.
 
 python -m tests.system.kill_worker STORE_URL ACK_FILE NAME
 """
@@ -18,7 +18,7 @@ from stele.storage import open_log
 
 
 async def register_for_ever(store: str, ack_file: str, name: str) -> None:
-    """Register texts nobody else registers, in two subjects all nodes share."""
+    """Register texts that no other node registers, in two subjects that all nodes share."""
     registry = await Registry.open(await open_log(store))
     with open(ack_file, "a", encoding="utf-8") as acks:  # noqa: ASYNC230 - a line of a test's notes
         for count in range(10**9):
@@ -31,7 +31,7 @@ async def register_for_ever(store: str, ack_file: str, name: str) -> None:
 
 
 def main() -> None:
-    """Do what the command line asks for."""
+    """Register schemas with the arguments of the command line."""
     asyncio.run(register_for_ever(*sys.argv[1:]))
 
 

@@ -1,6 +1,6 @@
-"""Attacks that strangers may try over HTTP: each is refused or answered soon, and others are served meanwhile.
+"""Attacks by strangers over HTTP: each is refused or answered soon, and other clients are served meanwhile.
 
-Attacks that need no server, or that other files try already, stand in docs/explanation/threat-model.md.
+docs/explanation/threat-model.md lists attacks that need no server or are tested in other files.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tests.support.time_limit import limit_time
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
 BOUNDS = {"STELE_REQUEST_SECONDS": "5", "STELE_BODY_SECONDS": "60", "STELE_IDLE_SECONDS": "60"}
 SECONDS = 10.0
-"""An answer that takes longer is none: a request is given up after five."""
+"""Longest time of an answer in seconds. The server gives up a request after five."""
 PATIENCE = 120.0
-"""How long an answer is waited for, to see how long it takes."""
+"""Longest time in seconds for which a test waits for an answer, to measure it."""
 MEMORY = 400 * 2**20
 DEEP = 30_000
 ROCKETMQ = "/schema-registry/v1/cluster/default/tenant/default/subjects"
 SAME_HASH = 2**61 - 1
-"""Multiples of it have the same hash in Python."""
+"""All multiples of this number have the same hash in Python."""
 
 
 class Listener:
-    """A server in the place of what an attacker would have the registry ask; counts who came."""
+    """A server at an address that the registry must not contact. It counts connections."""
 
     def __init__(self) -> None:
-        # Nobody else uses this address: at 127.0.0.1, clients of a server that has ended may still ask for its port.
+        # An address of its own: at 127.0.0.1, clients of a server that has ended may still connect to its port.
         self._socket = socket.create_server(("127.0.0.2", 0))
         self.url = f"http://127.0.0.2:{self._socket.getsockname()[1]}"
         self.came = 0
@@ -54,13 +54,13 @@ class Listener:
                 connection.close()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._socket.close()
 
 
 @pytest.fixture(scope="module")
 def listener() -> Iterator[Listener]:
-    """Somebody the server must not ask."""
+    """Run a listener and assert at the end that it got no connection."""
     listener = Listener()
     yield listener
     assert listener.came == 0, "the server asked an address that a stranger named"
@@ -69,11 +69,11 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that is asked for other things all the time while the attacks go on; its memory stays bounded."""
+    """Run a server that other clients use during the attacks, and assert that its memory stays bounded."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("attacks"), environ=BOUNDS) as running:
         assert call(f"{running.url}/subjects/s/versions", "POST", SCHEMA).status == 200
         for path in ("/v1/groups", "/schemagroups", "/schema-repo", "/openschema/subjects", ROCKETMQ, "/api/journal"):
-            assert call(running.url + path).status == 200, path  # a dialect is built for its first request
+            assert call(running.url + path).status == 200, path  # a dialect is built at its first request
         before = memory_of(running)
         with watch_answers(running, 1.0):
             yield running
@@ -81,19 +81,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def memory_of(server: Running) -> int:
-    """Resident bytes of the process."""
+    """Return the resident bytes of the server process."""
     pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
 def send(server: Running, *parts: bytes, seconds: float = PATIENCE) -> bytes:
-    """Everything the server answers to some bytes until it closes the connection. Raises TimeoutError."""
+    """Send bytes and return everything the server answers until it closes the connection. Raises TimeoutError."""
     port = int(server.url.rpartition(":")[2])
     until = time.monotonic() + seconds
     answer = b""
     connection = socket.create_connection(("127.0.0.1", port), timeout=seconds)
     with connection, suppress(ConnectionResetError):
-        with suppress(ConnectionResetError, BrokenPipeError):  # the server may refuse what it has not read to the end
+        with suppress(ConnectionResetError, BrokenPipeError):  # the server may refuse a request before it has read it
             for part in parts:
                 connection.sendall(part)
         while chunk := connection.recv(65536):
@@ -103,14 +103,14 @@ def send(server: Running, *parts: bytes, seconds: float = PATIENCE) -> bytes:
 
 
 def request(server: Running, method: str, path: str, body: bytes = b"", *lines: str) -> tuple[int, bytes]:
-    """Status and the rest of the answer to one request; 0 for a connection that was closed without one."""
+    """Send a request and return its status and the whole answer; status 0 for a connection closed without an answer."""
     head = [f"{method} {path} HTTP/1.1", "Host: x", "Connection: close", f"Content-Length: {len(body)}", *lines]
     answer = send(server, "\r\n".join([*head, "", ""]).encode("latin-1") + body)
     return (int(answer[9:12]) if answer else 0), answer
 
 
 def post(server: Running, path: str, body: Any, content_type: str = "application/json") -> tuple[int, bytes]:
-    """The same for a body that is JSON, or that is bytes already."""
+    """Send a POST with a body as JSON, or as it is if it is bytes; see `request`."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return request(server, "POST", path, data, f"Content-Type: {content_type}")
 
@@ -119,12 +119,12 @@ def post(server: Running, path: str, body: Any, content_type: str = "application
 
 
 def xsd(inner: str, before: str = "") -> str:
-    """An XML schema document."""
+    """Return an XML schema document."""
     return f'{before}<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{inner}</xs:schema>'
 
 
 def avro_doubling(levels: int) -> str:
-    """A record that names the next one twice, and so on: few bytes, and more paths than anybody can walk."""
+    """Return nested records, each of which uses the next one twice: a short text with exponentially many paths."""
 
     def record(level: int) -> Any:
         if level == levels:
@@ -136,7 +136,7 @@ def avro_doubling(levels: int) -> str:
 
 
 def json_doubling(levels: int) -> str:
-    """The same by `allOf` and `$ref`."""
+    """Return the same structure as `avro_doubling` with `allOf` and `$ref`."""
     defs: dict[str, Any] = {
         f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}, {"$ref": f"#/$defs/d{level + 1}"}]}
         for level in range(levels)
@@ -145,13 +145,13 @@ def json_doubling(levels: int) -> str:
 
 
 def protobuf_doubling(levels: int) -> str:
-    """The same by message types."""
+    """Return the same structure as `avro_doubling` with message types."""
     messages = [f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }}" for n in range(levels)]
     return 'syntax = "proto3";\n' + "\n".join([*messages, f"message M{levels} {{ string s = 1; }}"])
 
 
 def entities(count: int = 12) -> str:
-    """Entities that stand for ten of the one before, each."""
+    """Return a DOCTYPE with entities, each of which expands to ten of the one before."""
     rows = ['<!ENTITY e0 "lol">'] + [f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, count)]
     return f"<!DOCTYPE x [{''.join(rows)}]>"
 
@@ -278,12 +278,12 @@ SCHEMAS: dict[str, Callable[[], tuple[str, str]]] = {
     "Thrift constants": lambda: ("thrift", "const list<i32> C = " + "[" * 20_000 + "]" * 20_000),
     "Thrift comments": lambda: ("thrift", "/*" * 200_000),
 }
-"""Formats and texts; LISTENER stands for the URL of somebody who must not be asked."""
+"""Formats and texts. LISTENER stands for the URL of the listener, which must not be contacted."""
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_hostile_schemas_hold_up_nobody(server: Running, listener: Listener, name: str) -> None:
-    """Checked, converted, linted and registered, a hostile schema gets an answer soon that is no defect."""
+    """Checked, converted, linted and registered, a hostile schema soon gets an answer that is not a server error."""
     language, text = SCHEMAS[name]()
     text = text.replace("LISTENER", listener.url)
     requests: list[tuple[str, dict[str, Any]]] = [
@@ -306,7 +306,7 @@ def test_hostile_schemas_hold_up_nobody(server: Running, listener: Listener, nam
 
 @cache
 def zeros() -> bytes:
-    """Half a gigabyte of zeros, in half a megabyte."""
+    """Return half a gigabyte of zeros, compressed to half a megabyte."""
     return gzip.compress(bytes(512 * 2**20), 1)
 
 
@@ -342,7 +342,7 @@ BODIES: dict[str, Callable[[], tuple[bytes, tuple[str, ...]]]] = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_hostile_bodies_are_refused(server: Running, name: str) -> None:
-    """Bombs, depths, floods and broken texts are the client's mistake in every dialect."""
+    """Decompression bombs, deep nesting, floods and broken texts get a client error in every dialect."""
     body, headers = BODIES[name]()
     for method, path in (
         ("POST", "/subjects/bodies/versions"),
@@ -356,7 +356,7 @@ def test_hostile_bodies_are_refused(server: Running, name: str) -> None:
         for _ in range(6):
             with limit_time(SECONDS, time.monotonic):
                 status, answer = request(server, method, path, body, *headers)
-            if status != 503 or path != "/api/check":  # on a busy machine the process that checks may start too slowly
+            if status != 503 or path != "/api/check":  # on a busy machine the check process may start too slowly
                 break
         taken = {200, 201} if path in {"/schema-repo/bodies", "/schemagroups/bodies"} or name == "one key" else set()
         assert status in {0, 400, 409, 413, 415, 422, *taken}, (path, answer[-300:])
@@ -382,7 +382,7 @@ SMUGGLING: dict[str, bytes] = {
     "two codings": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + SMUGGLED,
     "a chunk of bad size": b"Transfer-Encoding: chunked\r\n\r\n-1\r\n" + SMUGGLED,
     "a chunk of huge size": b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n" + SMUGGLED,
-    # It is a whole request where one read gets all of it, after which the connection would stay open.
+    # If one read gets all of it, it is a complete request, and the connection would stay open.
     "a long chunk extension": (
         b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n0;" + b"a" * 200_000 + b"\r\n\r\n"
     ),
@@ -394,14 +394,14 @@ SMUGGLING: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", SMUGGLING)
 def test_no_request_hides_in_another(server: Running, name: str) -> None:
-    """Whatever is unclear about the length of a request ends the connection, or is a body: it is no second request."""
+    """A request of unclear length is refused or read as one body, never as a second request."""
     rest = SMUGGLING[name]
     with suppress(TimeoutError):
-        # A body has a minute: who is answered later was waited for.
+        # A body may take a minute. Without an answer in 30 s, the server waits for more of the body.
         answer = send(server, b"POST /api/check HTTP/1.1\r\nHost: x\r\n" + rest, seconds=30)
         assert answer.count(b"HTTP/1.1 ") <= 1, answer
         assert b" 500 " not in answer
-        if answer[9:12] != b"503":  # with which a request is given up
+        if answer[9:12] != b"503":  # 503: the server gave up the request
             return
     assert "half" in name or "length" in name, f"{name}: the server waits for more"
 
@@ -436,7 +436,7 @@ PATHS = [
 
 @pytest.mark.parametrize("number", range(len(PATHS)))
 def test_paths_lead_nowhere_else(server: Running, number: int) -> None:
-    """Dots, slashes, zero bytes, wrong UTF-8 and other spellings in a path are names like others, or refused."""
+    """Dots, slashes, zero bytes, invalid UTF-8 and other spellings in a path are ordinary names or refused."""
     for method in ("GET", "DELETE", "OPTIONS"):
         status, answer = request(server, method, PATHS[number])
         assert status in {200, 204, 400, 404, 405, 406, 414, 422, 431}, answer[-300:]
@@ -466,7 +466,7 @@ HEADERS = [
 
 @pytest.mark.parametrize("number", range(len(HEADERS)))
 def test_hostile_headers_cost_nothing(server: Running, number: int) -> None:
-    """Header values as long as may be are read in time that grows with their length."""
+    """Header values of maximal length are parsed in linear time."""
     for path in ("/subjects", "/schemas/ids/1", "/schema-repo-browser", "/schemagroups", "/v1/groups"):
         with limit_time(SECONDS / 4, time.monotonic):
             status, answer = request(server, "GET", path, b"", HEADERS[number])
@@ -475,7 +475,7 @@ def test_hostile_headers_cost_nothing(server: Running, number: int) -> None:
 
 
 def test_nothing_that_a_stranger_names_is_asked(server: Running, listener: Listener) -> None:
-    """Sinks of subscriptions, destinations of exporters, key servers and webhooks in bodies get no request."""
+    """The server sends no request to sinks, exporter destinations, key servers and webhooks named in bodies."""
     url = listener.url
     requests = [
         ("/subscriptions", {"sink": url, "protocol": "HTTP", "sinkcredential": {"credentialtype": "PLAIN"}}),
@@ -505,7 +505,7 @@ def test_nothing_that_a_stranger_names_is_asked(server: Running, listener: Liste
 
 
 def test_rules_of_a_schema_do_not_run_here(server: Running) -> None:
-    """Programs that loop or grow (CEL, JSONata) and wait in the rules of a schema are stored, not run."""
+    """CEL and JSONata rules that loop or grow are stored with their schema and not run."""
     programs = {
         "CEL": "[0].map(x, " * 30 + "1" + ")" * 30,
         "JSONATA": "($f := function($x) { $f($x & $x) }; $f('a'))",
@@ -519,7 +519,7 @@ def test_rules_of_a_schema_do_not_run_here(server: Running) -> None:
 
 
 def test_few_requests_wait_on_one_connection(server: Running) -> None:
-    """Pipelined requests are answered one after the other; a connection with a flood of them is closed."""
+    """Pipelined requests are answered in order. A connection that floods the server with them is closed."""
     one = b"GET /subjects?x=%d HTTP/1.1\r\nHost: x\r\n\r\n"
     last = b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     assert send(server, b"".join(one % n for n in range(90)) + last).count(b"HTTP/1.1 200 OK") == 91
@@ -528,7 +528,7 @@ def test_few_requests_wait_on_one_connection(server: Running) -> None:
 
 
 def test_a_reader_that_takes_nothing_costs_nothing(server: Running) -> None:
-    """Answers that a client asks for and does not read stay out of memory: the connection is not read meanwhile."""
+    """Answers that a client does not read take no memory: the server stops reading its connection."""
     before = memory_of(server)
     port = int(server.url.rpartition(":")[2])
     connections = []

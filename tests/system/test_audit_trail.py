@@ -1,4 +1,4 @@
-"""The audit trail of real server processes: two workers, killed at any moment, leave a chain that is intact."""
+"""The audit trail of a real server with two workers keeps an intact chain when the server is killed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_killed_server_goes_on_with_its_trail(tmp_path: Path) -> None:
                 body = {"schema": json.dumps({"type": "record", "name": f"R{number}", "fields": []})}
                 if call(f"{server.url}/subjects/s{number}/versions", "POST", body).status == 200:
                     acknowledged.append(f"s{number}")
-                    if len(acknowledged) == 1:  # a slow machine may take longer than the timer for its first answer
+                    if len(acknowledged) == 1:  # the first answer of a slow machine may take longer than the timer
                         killing.start()
     except OSError:
         killing.join()

@@ -1,4 +1,4 @@
-"""What strangers may ask of a server: its bounds, and that others are served while somebody tries them."""
+"""Limits of a server for untrusted clients: other clients are served while one exceeds them."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ BOUNDS = {
     "STELE_SHUTDOWN_SECONDS": "2",
 }
 STALL = 5.0
-"""Seconds that are no answer any more."""
+"""Longest time of an answer, in seconds."""
 SHARE = 0.5 if PROFILE == "everyday" else 1.0
-"""For which part of its time an attack goes on."""
+"""Fraction of its time for which an attack runs."""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server with short bounds and one schema."""
+    """Run a server with short limits and one schema."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("bounds"), environ=BOUNDS) as running:
         assert call(f"{running.url}/subjects/s/versions", "POST", SCHEMA).status == 200
         yield running
 
 
 def connect(server: Running) -> socket.socket:
-    """A connection to the server."""
+    """Return a connection to the server."""
     port = int(server.url.rpartition(":")[2])
     return socket.create_connection(("127.0.0.1", port), timeout=120)
 
 
 def read_answer(connection: socket.socket) -> tuple[bytes, bytes]:
-    """Head and body of one answer with a length; they may come in several pieces."""
+    """Return head and body of one answer with a Content-Length. They may arrive in several pieces."""
     with connection.makefile("rb") as stream:
         head = b""
         while line := stream.readline().strip():
@@ -61,7 +61,7 @@ def read_answer(connection: socket.socket) -> tuple[bytes, bytes]:
 
 
 def read_all(connection: socket.socket) -> bytes:
-    """Everything until the server closes the connection."""
+    """Return all data until the server closes the connection."""
     data = b""
     with suppress(ConnectionResetError):
         while chunk := connection.recv(65536):
@@ -70,13 +70,13 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def memory_of(server: Running) -> int:
-    """Resident bytes of the process."""
+    """Return the resident bytes of the server process."""
     pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
 def closed_for(server: Running, reason: str) -> float:
-    """How many connections the server closed for a reason."""
+    """Return how many connections the server closed for a reason."""
     text = call(f"{server.url}/metrics").body
     lines = [
         line for line in text.splitlines() if line.startswith(f'stele_connections_closed_total{{reason="{reason}"')
@@ -116,7 +116,7 @@ def test_a_long_head_is_refused(server: Running, head: list[bytes]) -> None:
     ids=["nothing", "half a head", "half a body"],
 )
 def test_half_sent_requests_end(server: Running, sent: bytes, status: bytes, reason: str) -> None:
-    """A connection without a whole request ends when its time is up, also when bytes go on dripping in."""
+    """A connection without a complete request is closed after its time limit, even if bytes keep arriving."""
     closed = closed_for(server, reason)
     with connect(server) as connection:
         connection.sendall(sent)
@@ -130,14 +130,14 @@ def test_half_sent_requests_end(server: Running, sent: bytes, status: bytes, rea
                     data = connection.recv(65536)
                     break
                 except TimeoutError:
-                    with suppress(ConnectionResetError, BrokenPipeError):  # the answer has come since
+                    with suppress(ConnectionResetError, BrokenPipeError):  # the answer has arrived meanwhile
                         connection.sendall(b" ")
         assert data[:12] == status
     assert closed_for(server, reason) == closed + 1
 
 
 def test_an_idle_connection_ends(server: Running) -> None:
-    """After an answer a connection stays for `idle_seconds`, and serves another request before that."""
+    """A connection is closed `idle_seconds` after an answer, and serves another request before that."""
     with connect(server) as connection:
         for _ in range(2):
             connection.sendall(b"GET /schemas/ids/1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -147,7 +147,7 @@ def test_an_idle_connection_ends(server: Running) -> None:
 
 
 def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
-    """With 256 file descriptors and 500 connections that send nothing or half a request, everybody else is served."""
+    """With 256 file descriptors and 500 connections without a whole request, other clients are served."""
     port = free_port()
     limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "
     code = limit + "sys.argv[0] = 'stele'; from stele.cli import main; main()"
@@ -174,7 +174,7 @@ def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
 
 @cache
 def slow_check(fields: int) -> bytes:
-    """A check that takes long: 1,000 entries to compare with, of so many fields each."""
+    """Return the body of a slow check: 1,000 schemas to compare with, of `fields` fields each."""
 
     def record(number: int) -> str:
         names = [{"name": f"field_{number}_{place}", "type": ["null", "string"]} for place in range(fields)]
@@ -185,7 +185,7 @@ def slow_check(fields: int) -> bytes:
 
 
 def start_request(server: Running, path: str, body: bytes) -> socket.socket:
-    """A connection on which a request has been sent."""
+    """Send a request and return its connection."""
     connection = connect(server)
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     connection.sendall(head.encode() + body)
@@ -206,7 +206,7 @@ def test_checks_do_not_keep_writes_waiting(server: Running) -> None:
 
 
 def test_work_ends_with_its_client(server: Running) -> None:
-    """When the clients have left, the threads are free again at once."""
+    """When clients disconnect, the threads of their requests become free."""
     for attack in [start_request(server, "/api/check", slow_check(200)) for _ in range(4)]:
         time.sleep(0.1)
         attack.close()
@@ -217,7 +217,7 @@ def test_work_ends_with_its_client(server: Running) -> None:
 
 
 def start_checking(server: Running) -> bool:
-    """Have the server start the process that checks; False when each answer would have waited for it for too long."""
+    """Make the server start its process for checks. Returns False if every answer was given up while it started."""
     for _ in range(3):
         with start_request(server, "/api/check", slow_check(1)) as connection:
             if read_answer(connection)[0].startswith(b"HTTP/1.1 200"):
@@ -232,13 +232,13 @@ def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     for _ in range(8):
         environ = {"STELE_REQUEST_SECONDS": str(seconds)}
         with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
-            if not start_checking(server):  # with the request that waits for it the process is given up, too
+            if not start_checking(server):  # the server gave up the request and the process
                 seconds *= 2
                 continue
             with start_request(server, "/api/check", slow_check(200)) as connection:
                 connection.settimeout(240)
                 head, body = read_answer(connection)
-        if head.startswith(b"HTTP/1.1 200"):  # a fast machine has made all comparisons by then
+        if head.startswith(b"HTTP/1.1 200"):  # a fast machine has finished all comparisons
             seconds = max(1, seconds // 2)
             continue
         assert head.startswith(b"HTTP/1.1 503")
@@ -249,14 +249,14 @@ def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
         comparisons, planned = map(int, counted.groups()) if counted else (0, 0)
         if comparisons:
             break
-        seconds *= 2  # a slow machine reads the body still
+        seconds *= 2  # a slow machine was still reading the body
     assert 0 < comparisons < planned == 1000
     assert "NAME_MISMATCH" in {row["rule"] for row in error["findings"]}
     assert 1000 - comparisons <= min(row["against"] for row in error["findings"])
 
 
 def test_a_stop_stops(tmp_path: Path) -> None:
-    """SIGTERM ends the process within `shutdown_seconds` and a little, whatever is being checked."""
+    """SIGTERM ends the process within `shutdown_seconds` and a margin, even during checks."""
     with serving("--store", "memory:", folder=tmp_path, environ=BOUNDS) as server:
         attacks = [start_request(server, "/api/check", slow_check(200)) for _ in range(3)]
         time.sleep(1)
@@ -269,12 +269,12 @@ def test_a_stop_stops(tmp_path: Path) -> None:
 
 
 def test_a_stop_waits_for_no_page_that_follows_the_journal(tmp_path: Path) -> None:
-    """A stream that would go on for most of a minute ends at once, and with it the process."""
-    environ = {"STELE_SHUTDOWN_SECONDS": "60"}  # longer than the stream: nothing else would end it
+    """A stop ends an open journal stream at once, and then the process."""
+    environ = {"STELE_SHUTDOWN_SECONDS": "60"}  # longer than the stream, so that only the stop can end it
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server, connect(server) as page:
         page.sendall(b"GET /ui/journal/feed HTTP/1.1\r\nHost: x\r\n\r\n")
         response = b""
-        while b"entries follow" not in response:  # head and entries may come in several pieces
+        while b"entries follow" not in response:  # head and entries may arrive in several pieces
             response += (piece := page.recv(65_536))
             assert piece, response
         server.process.send_signal(signal.SIGTERM)
@@ -304,7 +304,7 @@ NAMES = [
 
 
 def _pattern_check(pattern: str, more: str) -> bytes:
-    """A check of an XSD type with a pattern against one with almost the same."""
+    """Return the body of a check of an XSD type with a pattern against one with almost the same pattern."""
 
     def restricted_text(text: str) -> str:
         inner = f'<xs:restriction base="xs:string"><xs:pattern value="{text}"/></xs:restriction>'
@@ -342,12 +342,12 @@ ATTACKS: list[tuple[str, bytes]] = [
         b'{"metadata":{"properties":{' + b",".join(b'"k%d":"v"' % n for n in range(290_000)) + b"}}}",
     ),
 ]
-"""Bodies that held everybody up, or took all memory, before there were bounds."""
+"""Bodies that blocked the server or took all its memory before there were limits."""
 
 
 @pytest.mark.parametrize(("path", "body"), ATTACKS, ids=range(len(ATTACKS)))
 def test_an_attack_holds_up_nobody(server: Running, path: str, body: bytes) -> None:
-    """Twice at once, each attack leaves 99 of 100 answers within 250 ms, and memory bounded."""
+    """While each attack runs twice at once, 99 of 100 answers come within 250 ms and memory stays bounded."""
     before = memory_of(server)
     with watch_answers(server):
         attacks = [threading.Thread(target=_send, args=(server, path, body, 2)) for _ in range(2)]
@@ -359,7 +359,7 @@ def test_an_attack_holds_up_nobody(server: Running, path: str, body: bytes) -> N
 
 
 def test_all_attacks_at_once_stop_nobody(tmp_path: Path) -> None:
-    """All twice at once, with slow checks and hostile names beside them: others are answered, memory stays bounded."""
+    """While all attacks run twice with slow checks and hostile names, others are answered and memory stays bounded."""
     with serving("--store", "memory:", folder=tmp_path, environ=BOUNDS) as server:
         assert call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).status == 200
         before = memory_of(server)
@@ -377,7 +377,7 @@ def test_all_attacks_at_once_stop_nobody(tmp_path: Path) -> None:
 
 
 def _send(server: Running, path: str, body: bytes, seconds: float) -> None:
-    """Send a request, and read the first bytes of its answer or give up."""
+    """Send a request, and wait a limited time for the first bytes of its answer."""
     with start_request(server, path, body) as connection, suppress(OSError):
         connection.settimeout(seconds * SHARE)
         connection.recv(65536)

@@ -1,4 +1,4 @@
-"""The CNCF dialect of a real server: a port of its own, several workers, what a restart leaves."""
+"""The CNCF dialect of a real server: its own port, several workers, restarts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AVRO = b'{"type":"record","name":"R","fields":[]}'
 
 
 def test_workers_agree_and_a_restart_forgets_nothing(tmp_path: Path) -> None:
-    """5, 10, 19: one version of one document, one owner of a URI over two processes; bytes and secrets outlive both."""
+    """5, 10, 19: two processes store one version per document and one owner per URI; a restart keeps all of it."""
     flags = ["--store", f"sqlite:///{tmp_path / 'db'}", "--workers", "2"]
     binary = bytes(range(256))
     with serving(*flags, folder=tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as client:
@@ -42,7 +42,7 @@ def test_workers_agree_and_a_restart_forgets_nothing(tmp_path: Path) -> None:
 
 
 def test_a_port_of_its_own(tmp_path: Path) -> None:
-    """On its port, below its prefix and beside the others it is one registry, and says where it was asked."""
+    """The registry answers on the dialect's port, below its prefix and on the shared port; links name the one used."""
     port = free_port()
     flags = ("--store", "memory:", "--listen", f"cncf={port}")
     with serving(*flags, folder=tmp_path) as server, httpx.Client(timeout=60) as http:
@@ -66,7 +66,7 @@ def test_a_port_of_its_own(tmp_path: Path) -> None:
 
 
 def test_links_name_the_public_address(tmp_path: Path) -> None:
-    """Behind a proxy, links and version URIs begin with the address the operator says clients use."""
+    """Behind a proxy, links and version URIs begin with the public address from the settings."""
     public = {"STELE_PUBLIC_URL": "https://schemas.example/cncf/"}
     with serving("--store", "memory:", folder=tmp_path, environ=public) as server, httpx.Client(timeout=60) as http:
         http.put(f"{server.url}/schemagroups/g", json={"format": "avro"})

@@ -1,7 +1,8 @@
-"""Statements 10 to 20 about the CNCF Schema Registry API, each with live registries that follow each other.
+"""Statements 10 to 20 about the CNCF Schema Registry API, each tested with live registries that replicate each other.
 
-A pushes to B, and C pulls from B under other names of groups. So what is said of one registry is looked for in all. The
-page docs/protocols/cncf.md lists the statements; `test_every_statement_has_its_test` holds it to this file.
+A pushes to B, and C pulls from B under other names of groups. So what a statement claims for one registry is checked in
+all of them. The page docs/protocols/cncf.md lists the statements; `test_every_statement_has_its_test` compares it with
+this file.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Chain(NamedTuple):
         return answer
 
     def wait_until_equal(self, group: str) -> set[str]:
-        """Return the URIs of a group at A, once B and C have those and no others of it."""
+        """Wait until B and C have exactly the URIs that A has in a group, and return these."""
         wanted = list_uris(self.a, group)
         wait_for(lambda: (list_uris(self.b, group), list_uris(self.c, f"via.{group}")), (wanted, wanted))
         return wanted
@@ -64,7 +65,7 @@ class Chain(NamedTuple):
 
 @pytest.fixture(scope="module")
 def chain() -> Iterator[Chain]:
-    """A pushes everything to B, C pulls everything from B."""
+    """Run three registries: A pushes everything to B, C pulls everything from B."""
     with (
         registry(port=0, public_url="http://a.example", outgoing_networks=NETWORKS) as a,
         registry(port=0, public_url="http://b.example", outgoing_networks=NETWORKS) as b,
@@ -79,14 +80,14 @@ def chain() -> Iterator[Chain]:
 
 
 def start(client: httpx.Client, name: str, direction: str, url: str, namespace: str = "${namespace}") -> None:
-    """Begin a replication."""
+    """Start a replication."""
     body = {"name": name, "direction": direction, "registry": {"url": url}, "namespace": namespace}
     answer = client.post("/api/replications", json=body)
     assert answer.status_code == 201, answer.text
 
 
 def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 120.0) -> None:
-    """Return once something is so."""
+    """Wait until `find` returns the wanted value."""
     until = time.monotonic() + seconds
     while (actual := find()) != wanted:
         assert time.monotonic() < until, (actual, wanted)
@@ -94,7 +95,7 @@ def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 120.0) -> No
 
 
 def list_uris(client: httpx.Client, group: str) -> set[str]:
-    """The URIs of all versions of a group; each is found by itself."""
+    """Return the URIs of all versions of a group, each read separately."""
     uris = set()
     schemas = client.get(f"/schemagroups/{group}/schemas")
     for schema in schemas.json() if schemas.is_success else ():
@@ -108,7 +109,7 @@ def list_uris(client: httpx.Client, group: str) -> set[str]:
 
 
 def find_end(client: httpx.Client) -> str:
-    """The position behind all events that there are."""
+    """Return the position after the last event."""
     position, after = "0", ""
     while position != after:
         after = position
@@ -117,7 +118,7 @@ def find_end(client: httpx.Client) -> str:
 
 
 def find_uri(client: httpx.Client, uri: str) -> int:
-    """Status of a look-up by URI."""
+    """Return the status of a look-up by URI."""
     return client.get("/schema", params={"uri": uri}).status_code
 
 
@@ -151,7 +152,7 @@ def test_10_versions_are_found_by_their_uris_everywhere(chain: Chain) -> None:
 
 
 def test_11_a_deleted_schema_loses_its_uris_everywhere(chain: Chain) -> None:
-    """11: URIs of a deleted schema are found nowhere any more; without its last schema the group is still there."""
+    """11: URIs of a deleted schema are found in no registry. A group remains after its last schema is deleted."""
     chain.make_group("g11")
     for name in ("one", "two"):
         chain.post(f"g11/{name}")
@@ -168,7 +169,7 @@ def test_11_a_deleted_schema_loses_its_uris_everywhere(chain: Chain) -> None:
 
 
 def test_12_a_refused_version_is_stored_nowhere(chain: Chain) -> None:
-    """12: a document that breaks the policy is 409, and no registry has it; what comes after it arrives."""
+    """12: a document that breaks the policy gets 409 and is stored in no registry; later documents are replicated."""
     chain.make_group("g12")
     chain.post("g12/s")
     assert chain.a.put("/config/:.g12:s", json={"compatibility": "BACKWARD"}).is_success
@@ -183,7 +184,7 @@ def test_12_a_refused_version_is_stored_nowhere(chain: Chain) -> None:
 
 
 def test_13_a_description_arrives_with_its_version(chain: Chain) -> None:
-    """13: a description from the query or from a header is echoed, by the registry that got it and by replicas."""
+    """13: a description from the query or a header is returned by the first registry and by its replicas."""
     chain.make_group("g13")
     chain.post("g13/query", description="Größe, by query")
     headers = {**TYPE, "schema-description": "by header"}
@@ -220,7 +221,7 @@ def test_14_an_import_names_its_source(chain: Chain) -> None:
 
 
 def test_15_a_pull_reaches_the_same_uris_under_other_names(chain: Chain) -> None:
-    """15: C, which pulls, has the URIs of the groups it pulled, whatever it calls them, and its own ones still."""
+    """15: C has the URIs of the groups that it pulled under other names, and keeps its own."""
     assert chain.c.put("/schemagroups/own15", json={"format": "avro"}).status_code == 201
     assert chain.c.post("/schemagroups/own15/schemas/s", content=AVRO, headers=TYPE).status_code == 200
     for group in ("g15a", "g15b"):
@@ -234,7 +235,7 @@ def test_15_a_pull_reaches_the_same_uris_under_other_names(chain: Chain) -> None
 
 
 def test_16_a_push_brings_creations_and_deletions(chain: Chain) -> None:
-    """16: B, which is pushed to, follows versions that come and go, and a schema that is made again."""
+    """16: B receives new and deleted versions by push, and a schema that is created again."""
     chain.make_group("g16")
     chain.post("g16/s")
     chain.post("g16/s", WIDER)
@@ -248,7 +249,7 @@ def test_16_a_push_brings_creations_and_deletions(chain: Chain) -> None:
 
 
 def test_17_each_change_is_one_event(chain: Chain) -> None:
-    """17: a change gives one event with its path, the time that the element shows, an id of its own, and no data."""
+    """17: a change causes one event with its path, the time in the element, a unique id, and no data."""
     position = find_end(chain.a)
     group, schema = "/schemagroups/g17", "/schemagroups/g17/schemas/s"
     details = f"/xregistry{schema}/versions"
@@ -288,7 +289,7 @@ def test_17_each_change_is_one_event(chain: Chain) -> None:
 
 
 def test_18_a_prefix_filter_gets_its_group_alone(chain: Chain) -> None:
-    """18: who subscribes in the older shape at a replica hears of the one group, also of what replication brought."""
+    """18: a subscription in the older format at a replica gets the events of its group only, replicated ones too."""
     with Webhook() as hook:
         response = chain.b.post(
             "/subscriptions",
@@ -309,7 +310,7 @@ def test_18_a_prefix_filter_gets_its_group_alone(chain: Chain) -> None:
         chain.post("g18/s", WIDER)
         chain.wait_until_equal("g18")
         path = "/schemagroups/g18/schemas/s/versions"
-        # An event comes again where the webhook was late to answer.
+        # An event is sent again if the webhook answered too late.
         wait_for(
             lambda: list(
                 dict.fromkeys(row.event["subject"] for row in hook.deliveries if "/versions/" in row.event["subject"])
@@ -321,7 +322,7 @@ def test_18_a_prefix_filter_gets_its_group_alone(chain: Chain) -> None:
 
 
 def test_19_subscriptions_are_managed(chain: Chain) -> None:
-    """19: a subscription is made, read, replaced and ended; unknown dialects and sources are 400; no secrets."""
+    """19: a subscription is created, read, replaced, deleted; bad filters and sources get 400; no secret is shown."""
     body = {
         "sink": "http://127.0.0.1:9/none",
         "protocol": "HTTP",
@@ -349,7 +350,7 @@ def test_19_subscriptions_are_managed(chain: Chain) -> None:
 
 
 def test_20_ids_of_groups_are_seen_by_all(chain: Chain, tmp_path: Path) -> None:
-    """20: who may not read a group, here one that was replicated, sees its id in the list, and no details."""
+    """20: a user without the right to read a group sees its id in the list and no details, also in a replica."""
     chain.make_group("g20", description="hidden from ann")
     chain.post("g20/s")
     (tmp_path / "users").write_text(bcrypt_line("ann", "pw") + bcrypt_line("root", "zero"))

@@ -1,4 +1,4 @@
-"""Subscriptions on real servers: events reach webhooks, in order, at least once, whoever dies meanwhile."""
+"""Subscriptions on real servers: events reach webhooks in order, at least once, also when a node or sink fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.webhook import Delivery, Webhook
 ENVIRON = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
 PREFIX = [{"prefix": {"subject": "/schemagroups/default"}}]
 SECONDS = 120.0
-"""How long a test waits for what comes soon on a machine that has nothing else to do."""
+"""Longest wait in seconds. On an idle machine, the events arrive soon."""
 
 
 def register(url: str, subject: str) -> None:
@@ -28,7 +28,7 @@ def register(url: str, subject: str) -> None:
 
 
 def subscribe(url: str, sink: str, **members: Any) -> str:
-    """Make a subscription; its id."""
+    """Create a subscription and return its id."""
     body = {"sink": sink, "protocol": "HTTP", "source": "https://registry.example.org", "filters": PREFIX, **members}
     answer = httpx.post(f"{url}/subscriptions", json=body, timeout=SECONDS)
     assert answer.status_code == 201, answer.text
@@ -36,13 +36,13 @@ def subscribe(url: str, sink: str, **members: Any) -> str:
 
 
 def overview(url: str) -> dict[str, Any]:
-    """How far the only subscription is."""
+    """Return the state of the only subscription."""
     (row,) = httpx.get(f"{url}/api/subscriptions", timeout=SECONDS).json()["subscriptions"]
     return dict(row)
 
 
 def wait_until(url: str, **wanted: Any) -> dict[str, Any]:
-    """Return how far the only subscription is, once it says that."""
+    """Wait until the only subscription has these values, and return its state."""
     until = time.monotonic() + SECONDS
     while True:
         row = overview(url)
@@ -53,7 +53,7 @@ def wait_until(url: str, **wanted: Any) -> dict[str, Any]:
 
 
 def list_events(hook: Webhook) -> list[Delivery]:
-    """What came, each event once: one that a busy machine answered too late comes again."""
+    """Return the deliveries, each event once. An event is sent again if a busy machine answered too late."""
     deliveries_by_id: dict[str, Delivery] = {}
     for row in list(hook.deliveries):
         deliveries_by_id.setdefault(row.event["id"], row)
@@ -61,7 +61,7 @@ def list_events(hook: Webhook) -> list[Delivery]:
 
 
 def wait_for_events(hook: Webhook, count: int) -> list[str]:
-    """Return the subjects of the events, each of them once, when there are so many."""
+    """Wait for `count` different events and return their subjects."""
     until = time.monotonic() + SECONDS
     while len(events := list_events(hook)) < count:
         assert time.monotonic() < until, hook.subjects()
@@ -70,7 +70,7 @@ def wait_for_events(hook: Webhook, count: int) -> list[str]:
 
 
 def wait_for_subjects(hook: Webhook, *wanted: str) -> None:
-    """Return once events about all these subjects came, however often."""
+    """Wait until events about all these subjects have arrived, in any number."""
     until = time.monotonic() + SECONDS
     while not set(wanted) <= set(hook.subjects()):
         assert time.monotonic() < until, hook.subjects()
@@ -78,7 +78,7 @@ def wait_for_subjects(hook: Webhook, *wanted: str) -> None:
 
 
 def wait_for_failure(url: str) -> None:
-    """Return once an attempt of the only subscription has failed."""
+    """Wait until a delivery of the only subscription has failed."""
     until = time.monotonic() + SECONDS
     while not (row := overview(url))["failures"]:
         assert time.monotonic() < until, row
@@ -87,21 +87,21 @@ def wait_for_failure(url: str) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that may send to this machine."""
+    """Run a server that may send requests to this machine."""
     with serving("--store", "memory:", environ=ENVIRON, folder=tmp_path_factory.mktemp("delivery")) as running:
         yield running
 
 
 @pytest.fixture
 def url(server: Running) -> Iterator[str]:
-    """The server without subscriptions."""
+    """Yield the URL of the server, and delete its subscriptions afterwards."""
     yield server.url
     for row in httpx.get(f"{server.url}/subscriptions", timeout=SECONDS).json():
         httpx.delete(f"{server.url}/subscriptions/{row['id']}", timeout=SECONDS).raise_for_status()
 
 
 def test_events_reach_a_webhook(url: str) -> None:
-    """A webhook that agreed gets what happened since the subscription, as CloudEvents, with its credential."""
+    """A webhook that consents gets the events since its subscription, as CloudEvents, with its credential."""
     register(url, "delivered-before")
     credential = {"credentialType": "PLAIN", "identifier": "ann", "secret": "pw"}
     with Webhook() as hook:
@@ -121,7 +121,7 @@ def test_events_reach_a_webhook(url: str) -> None:
 
 
 def test_what_fails_is_tried_again(url: str) -> None:
-    """A sink that fails gets the event later, and those behind it in order; one it refuses for good is set aside."""
+    """An event is sent again to a sink that failed, before later events. One that it rejects for good is set aside."""
     with Webhook() as hook:
         answers = iter([503, 500])
         hook.status = lambda event: 400 if "poison" in event["subject"] else next(answers, 204)
@@ -135,7 +135,7 @@ def test_what_fails_is_tried_again(url: str) -> None:
 
 
 def test_a_paused_subscription_misses_nothing(url: str) -> None:
-    """What happens while a subscription is paused is delivered when it is resumed; 410 pauses it."""
+    """Events during a pause are delivered after it. A sink that answers 410 pauses its subscription."""
     with Webhook() as hook:
         name = subscribe(url, hook.url)
         httpx.post(f"{url}/api/subscriptions/{name}/pause", timeout=SECONDS).raise_for_status()
@@ -154,7 +154,7 @@ def test_a_paused_subscription_misses_nothing(url: str) -> None:
 
 
 def test_sends_nothing_without_consent_or_to_forbidden_places(url: str) -> None:
-    """A webhook that does not agree gets nothing; an address the settings do not name is not asked at all."""
+    """A webhook without consent gets no events. An address that the settings do not allow gets no request at all."""
     with Webhook(allowed="") as hook:
         name = subscribe(url, hook.url)
         register(url, "consent-a")
@@ -179,7 +179,7 @@ def test_a_dead_sink_costs_nobody_else(url: str) -> None:
 
 
 def test_another_node_takes_over(tmp_path: Path) -> None:
-    """A node that sends is killed: another one goes on within ten seconds, and no event is missing or out of order."""
+    """If the sending node is killed, another node continues within ten seconds; no event is missing or out of order."""
     store = ("--store", f"sqlite:///{tmp_path}/log.db")
     with Webhook() as hook, serving(*store, folder=tmp_path, environ=ENVIRON) as second:
         with serving(*store, folder=tmp_path, environ=ENVIRON) as first:
@@ -203,7 +203,7 @@ def test_another_node_takes_over(tmp_path: Path) -> None:
             first.process.wait()
             hook.status = lambda event: 204
             nodes = [f"node-{number}/versions/1" for number in range(3)]
-            # A machine that is busy with something else takes longer for this, as it does without a takeover.
+            # A busy machine takes longer, also without a takeover.
             with limit_time(10 + 2 * usual, time.monotonic):
                 register(second.url, "node-2")
                 wait_for_subjects(hook, *nodes)
@@ -212,7 +212,7 @@ def test_another_node_takes_over(tmp_path: Path) -> None:
 
 
 def test_delivery_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """What happened since the last event that was taken is sent after a restart, also when the sink was away."""
+    """After a restart, events since the last accepted one are sent, also when the sink was unreachable."""
     store = ("--store", f"sqlite:///{tmp_path}/log.db")
     with Webhook() as hook:
         port = hook.port
@@ -220,7 +220,7 @@ def test_delivery_goes_on_after_a_restart(tmp_path: Path) -> None:
             subscribe(server.url, hook.url)
             register(server.url, "restart-0")
             hook.wait_for(1)
-            # A server that stops before it has written how far it is sends the event once more.
+            # A server that stops before it has stored its position sends the event again.
             wait_until(server.url, delivered=1)
     with serving(*store, folder=tmp_path, environ=ENVIRON) as server:
         register(server.url, "restart-1")

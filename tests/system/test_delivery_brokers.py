@@ -1,4 +1,4 @@
-"""Subscriptions to real brokers: both content modes, credentials, encrypted connections, and what brokers refuse."""
+"""Subscriptions to real brokers: content modes, credentials, encrypted connections, and refusals of brokers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.support.server_process import serving
 pytestmark = pytest.mark.servers
 SOURCE = "https://registry.example.org"
 SECONDS = 120.0
-"""How long a test waits for what comes soon on a machine that has nothing else to do."""
+"""Longest wait in seconds. On an idle machine, the events arrive soon."""
 
 
 @pytest.fixture(scope="module", params=sorted(BROKERS))
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A broker."""
+    """Run a broker."""
     with data_folder(request.param) as folder, BROKERS[request.param](folder) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def url(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A registry that trusts the authority of the broker's certificate."""
+    """Run a registry that trusts the authority of the broker's certificate, and yield its URL."""
     environ = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8", "SSL_CERT_FILE": str(broker.authority)}
     folder = tmp_path_factory.mktemp("registry")
     with serving("--store", "memory:", folder=folder, environ=environ) as server:
@@ -35,7 +35,7 @@ def url(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 def subscribe(url: str, broker: Broker, **members: Any) -> str:
-    """Make a subscription; its id."""
+    """Create a subscription and return its id."""
     body = {
         "sink": broker.sink,
         "protocol": broker.protocol,
@@ -56,13 +56,13 @@ def register(url: str, subject: str) -> None:
 
 
 def overview(url: str, name: str) -> dict[str, Any]:
-    """How far a subscription is."""
+    """Return the state of a subscription."""
     rows = httpx.get(f"{url}/api/subscriptions", timeout=SECONDS).json()["subscriptions"]
     return next(row for row in rows if row["id"] == name)
 
 
 def wait_until(url: str, name: str, **wanted: Any) -> dict[str, Any]:
-    """Return how far a subscription is, once it says that."""
+    """Wait until a subscription has these values, and return its state."""
     until = time.monotonic() + SECONDS
     while True:
         row = overview(url, name)
@@ -73,7 +73,7 @@ def wait_until(url: str, name: str, **wanted: Any) -> dict[str, Any]:
 
 
 def list_events(messages: list[Message]) -> list[Message]:
-    """The messages, each event once: one that the broker acknowledged too late comes again."""
+    """Return the messages, each event once. An event is sent again if the broker acknowledged it too late."""
     messages_by_id: dict[str, Message] = {}
     for message in messages:
         messages_by_id.setdefault(message.event["id"], message)
@@ -81,7 +81,7 @@ def list_events(messages: list[Message]) -> list[Message]:
 
 
 def test_events_reach_a_broker(url: str, broker: Broker) -> None:
-    """Events come in both content modes, over plain and encrypted connections, once the broker has acknowledged."""
+    """Events arrive in both content modes, over plain and encrypted connections, and count once acknowledged."""
     event_count = 0
     for sink in (broker.sink, broker.encrypted_sink):
         for mode in ("structured", "binary"):
@@ -105,23 +105,23 @@ def test_events_reach_a_broker(url: str, broker: Broker) -> None:
 
 
 def test_wrong_credentials_are_no_delivery(url: str, broker: Broker) -> None:
-    """A broker that does not let the server in gets nothing; the overview says why, and the event waits."""
+    """With a wrong password nothing is delivered, the overview shows the reason, and the event is kept."""
     name = subscribe(url, broker, sinkCredential={**CREDENTIAL, "secret": "wrong"})
     register(url, "refused")
     until = time.monotonic() + SECONDS
-    # Every one of them speaks of authorization or authentication. On a busy machine the first attempt may have no
-    # answer at all, and the overview tells of the fourth one next.
+    # The error of every broker contains "authorization" or "authentication". On a busy machine the first attempt may
+    # get no answer, and the overview next shows the fourth attempt.
     while "uth" not in (row := overview(url, name))["last_detail"]:
         assert time.monotonic() < until, row
         time.sleep(0.05)
     assert (row["delivered"], row["failures"] > 0) == (0, True)
-    if broker.sink.startswith("mqtt"):  # the clients of the others have no code for it
+    if broker.sink.startswith("mqtt"):  # the clients for other brokers have no code for it
         assert row["last_code"] == "unauthenticated"
     httpx.delete(f"{url}/subscriptions/{name}", timeout=SECONDS).raise_for_status()
 
 
 def test_an_encrypted_connection_is_to_the_host_that_was_named(url: str, broker: Broker) -> None:
-    """A certificate for another name than the sink's is not accepted."""
+    """A certificate for another host name than that of the sink is refused."""
     sink = broker.encrypted_sink.replace("localhost", "127.0.0.1")
     name = subscribe(url, broker, sink=sink)
     register(url, "other-name")

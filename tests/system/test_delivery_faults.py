@@ -1,6 +1,7 @@
-"""Delivery while the sender is killed and receivers are away: each change comes at least once, in order per subject.
+"""Delivery while the sender is killed and receivers are stopped: every change arrives at least once, in order.
 
-One suite for all transports: the brokers run side by side, and the faults happen to all of them at once.
+The order is per subject. One suite for all transports: the brokers run in parallel, and the faults affect all of them
+at once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def register(url: str, number: int) -> None:
 
 
 def wait_for_deliveries(url: str, count: int) -> None:
-    """Return when every subscription has delivered so many events."""
+    """Wait until every subscription has delivered `count` events."""
     until = time.monotonic() + 180
     while any(row["delivered"] < count for row in _overview(url)):
         assert time.monotonic() < until, _overview(url)
@@ -47,19 +48,19 @@ def _overview(url: str) -> list[dict[str, Any]]:
 
 
 def list_versions(events: list[Event], subject: str) -> list[int]:
-    """Numbers of the versions of a subject in the order in which they first came."""
+    """Return the version numbers of a subject in the order of their first events."""
     prefix = f"/schemagroups/default/schemas/{subject}/versions/"
     paths = (event["subject"] for event in events if event["subject"].startswith(prefix))
     return [int(path.removeprefix(prefix)) for path in dict.fromkeys(paths)]
 
 
 def has_all(events: list[Event]) -> bool:
-    """Whether each version of each subject came."""
+    """Return whether an event of each version of each subject has arrived."""
     return all(len(list_versions(events, subject)) >= ROUNDS for subject in SUBJECTS)
 
 
 def run_faults(receivers: Mapping[str, Receiver], folder: Path) -> dict[str, list[Event]]:
-    """Register versions while the sender is killed and all receivers restart; return what came where."""
+    """Register versions while the sender is killed and all receivers restart. Return the events of each receiver."""
     store = ("--store", f"sqlite:///{folder}/log.db")
     kafka = [receiver.subscription["sink"] for name, receiver in receivers.items() if name == "kafka"]
     environ = {
@@ -84,13 +85,13 @@ def run_faults(receivers: Mapping[str, Receiver], folder: Path) -> dict[str, lis
         for receiver in receivers.values():
             receiver.start()
         register(second.url, 3)
-        # Where a broker takes a minute to start, the next attempt may come a minute after it.
+        # If a broker takes a minute to start, the next attempt may be a minute later.
         return {name: receiver.wait_for(has_all, 180) for name, receiver in receivers.items()}
 
 
 @pytest.fixture(scope="module")
 def events_by_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[Event]]]:
-    """Events by transport, after faults that all brokers had together."""
+    """Return events by transport, after faults of all brokers at once."""
     with deliver_among_faults(BROKERS, tmp_path_factory) as events:
         yield events
 
@@ -99,14 +100,14 @@ def events_by_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[
 def deliver_among_faults(
     transports: Iterable[str], folders: pytest.TempPathFactory
 ) -> Iterator[dict[str, list[Event]]]:
-    """Events by transport, while their receivers live."""
+    """Run the receivers and the faults, and yield the events by transport."""
     with ExitStack() as stack:
         receivers = {name: stack.enter_context(receiver_of(name, folders.mktemp(name))) for name in transports}
         yield run_faults(receivers, folders.mktemp("registry"))
 
 
 def test_every_change_comes_in_order_to_a_webhook(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing is lost and nothing is out of order, though the sender was killed and the receiver was away."""
+    """No event is lost or out of order when the sender is killed and the receiver is stopped."""
     with deliver_among_faults(["webhook"], tmp_path_factory) as events:
         check_order(events["webhook"])
 
@@ -114,12 +115,12 @@ def test_every_change_comes_in_order_to_a_webhook(tmp_path_factory: pytest.TempP
 @pytest.mark.servers
 @pytest.mark.parametrize("transport", BROKERS)
 def test_every_change_comes_in_order(events_by_broker: dict[str, list[Event]], transport: str) -> None:
-    """The same holds for every broker."""
+    """No event is lost or out of order with any broker."""
     check_order(events_by_broker[transport])
 
 
 def check_order(events: list[Event]) -> None:
-    """Assert that every version of each subject came, in order, and that an event which comes again is the same."""
+    """Assert that every version of each subject arrived in order, and that a repeated event is unchanged."""
     for subject in SUBJECTS:
         assert list_versions(events, subject) == list(range(1, ROUNDS + 1))
     known = {(event["source"], event["id"]): event for event in events}

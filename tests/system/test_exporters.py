@@ -1,4 +1,4 @@
-"""Exporters between two real servers, through an unmodified API: what changes here appears there, ids and all."""
+"""Exporters between two real servers, through the unmodified Confluent API: changes are copied with their ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER = '{"type": "int"}'
 
 
 class Pair(NamedTuple):
-    """Two registries."""
+    """The source and the destination registry."""
 
     here: httpx.Client
     there: httpx.Client
@@ -25,7 +25,7 @@ class Pair(NamedTuple):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """A registry that may send to this machine, and one that is sent to."""
+    """Run a registry that may send requests to this machine, and a destination."""
     folder = tmp_path_factory.mktemp("exporters")
     environ = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
     with (
@@ -38,21 +38,21 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def register(client: httpx.Client, subject: str, schema: str, **members: Any) -> int:
-    """Register a schema; its id."""
+    """Register a schema and return its id."""
     answer = client.post(f"/subjects/{subject}/versions", json={"schema": schema, **members})
     assert answer.is_success, answer.text
     return int(answer.json()["id"])
 
 
 def start_exporter(pair: Pair, name: str, **members: Any) -> None:
-    """Define an exporter to the other registry."""
+    """Create an exporter to the destination."""
     config = {"schema.registry.url": str(pair.there.base_url)}
     body = {"name": name, "contextType": "NONE", "config": config, **members}
     assert pair.here.post("/exporters", json=body).status_code == 200
 
 
 def wait_for(find: Callable[[], Any], wanted: Any) -> None:
-    """Return once something is so."""
+    """Wait until `find` returns the wanted value."""
     until = time.monotonic() + 120
     while (actual := find()) != wanted:
         assert time.monotonic() < until, actual
@@ -60,12 +60,12 @@ def wait_for(find: Callable[[], Any], wanted: Any) -> None:
 
 
 def status(pair: Pair, name: str) -> dict[str, Any]:
-    """Status of an exporter."""
+    """Return the status of an exporter."""
     return dict(pair.here.get(f"/exporters/{name}/status").json())
 
 
 def test_versions_are_carried_over(pair: Pair) -> None:
-    """Versions from before and after, those they refer to, and deletions appear there with ids and numbers."""
+    """Old and new versions, their references and deletions are copied with ids and version numbers."""
     register(pair.there, "taken", NUMBER)
     register(pair.here, "left-out", '"string"')
     order = register(pair.here, "base-order", ORDER)
@@ -90,7 +90,7 @@ def test_versions_are_carried_over(pair: Pair) -> None:
 
 
 def test_names_and_contexts(pair: Pair) -> None:
-    """A subject gets the name and the context that the exporter says."""
+    """A subject gets the name and the context that the exporter sets."""
     register(pair.here, "named-a", '"bytes"')
     start_exporter(
         pair, "named", contextType="CUSTOM", context="west", subjects=["named-*"], subjectRenameFormat="dc_${subject}"
@@ -101,7 +101,7 @@ def test_names_and_contexts(pair: Pair) -> None:
 
 
 def test_a_conflict_stops_the_exporter(pair: Pair) -> None:
-    """Something else in the same place is an error that names it; after it is gone, the exporter goes on."""
+    """A different schema at the destination stops the exporter with an error. Without it, the exporter continues."""
     taken = register(pair.there, "clash", '{"type": "enum", "name": "E", "symbols": ["A"]}')
     register(pair.here, "clash", '"float"')
     start_exporter(pair, "clashing", subjects=["clash"])
@@ -115,7 +115,7 @@ def test_a_conflict_stops_the_exporter(pair: Pair) -> None:
 
 
 def test_pause_reset_and_bad_settings(pair: Pair) -> None:
-    """A paused exporter rests; a reset one begins again; one without an address says what is missing."""
+    """A paused exporter copies nothing, a reset one starts again, and one without an address reports the setting."""
     start_exporter(pair, "resting", subjects=["rest-*"])
     assert pair.here.put("/exporters/resting/pause").status_code == 200
     assert status(pair, "resting")["state"] == "PAUSED"
@@ -134,20 +134,23 @@ def test_pause_reset_and_bad_settings(pair: Pair) -> None:
 
 
 def delete_for_good(client: httpx.Client, subject: str) -> None:
-    """Delete a subject, softly and then for good."""
+    """Delete a subject softly, then permanently."""
     for query in ("", "?permanent=true"):
         assert client.delete(f"/subjects/{subject}{query}").is_success
 
 
 def test_what_was_made_again_replaces_what_was_there(pair: Pair) -> None:
-    """Deleted and made again while the exporter rests, also softly deleted once more: the new versions are there."""
+    """Subjects that are purged and created again while the exporter is paused are replaced at the destination.
+
+    One of them is also soft-deleted again.
+    """
     names = ("again-a", "again-b", "again-c")
     for name in names:
         register(pair.here, name, '"int"')
     register(pair.here, "again-b", '"long"')
     start_exporter(pair, "remaker", subjects=["again-*"])
     wait_for(lambda: set(names) <= set(pair.there.get("/subjects").json()), True)
-    # The second version of one of them is the last change.
+    # The second version of `again-b` is the last change.
     wait_for(lambda: pair.there.get("/subjects/again-b/versions").json(), [1, 2])
     pair.here.put("/exporters/remaker/pause")
     for name in names:
@@ -157,20 +160,20 @@ def test_what_was_made_again_replaces_what_was_there(pair: Pair) -> None:
     pair.here.put("/exporters/remaker/resume")
     wait_for(lambda: [pair.there.get(f"/subjects/{name}/versions/1").json().get("id") for name in names[:2]], new[:2])
     assert pair.there.get("/subjects/again-b/versions").json() == [1]
-    # Between the deletion of the old subject and the new version there is none.
+    # Between the deletion of the old subject and the new version, the subject does not exist.
     wait_for(lambda: pair.there.get("/subjects/again-c/versions/1?deleted=true").json().get("schema"), '"bytes"')
     wait_for(lambda: "again-c" in pair.there.get("/subjects").json(), False)
     assert status(pair, "remaker")["state"] == "RUNNING"
     end = status(pair, "remaker")["offset"]
     pair.here.put("/exporters/remaker/reset")
-    # It is running from the first change on, and has done nothing yet to what the later ones are about.
+    # The state is RUNNING from the first change on, so wait for the position of the last one.
     wait_for(lambda: status(pair, "remaker")["offset"] >= end, True)
     assert status(pair, "remaker")["state"] == "RUNNING"
     assert [pair.there.get(f"/subjects/{name}/versions/1").json().get("id") for name in names[:2]] == new[:2]
 
 
 def test_what_others_have_there_stays(pair: Pair) -> None:
-    """A deletion here deletes nothing of others there, and nothing is added to a subject of others."""
+    """A deletion does not delete the destination's own subjects, and nothing is added to them."""
     own = register(pair.there, "mine-a", '{"type": "fixed", "name": "F", "size": 3}')
     register(pair.there, "mine-b", '{"type": "fixed", "name": "F", "size": 4}')
     pair.here.put("/config/mine-b", json={"compatibility": "NONE"})

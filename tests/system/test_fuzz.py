@@ -1,4 +1,4 @@
-"""The fuzzer itself: it runs every target, and it finds what is there to be found."""
+"""Tests of the fuzzer: it runs every target and finds planted faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOW_RUNS = {"xsd": 15}
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few seeds, and mutations of them that are the same in every run, do nothing they must not do."""
+    """A few seeds and reproducible mutations of them cause no failure in any target."""
     monkeypatch.setattr(judge, "FOUND", tmp_path)
     chosen = get_target(name)
     fuzz_judge = judge.Judge(name, chosen, lambda _: False)
@@ -46,7 +46,7 @@ def test_mutations_repeat(name: str) -> None:
 
 
 def parse_with_faults(data: Parts, steps: Steps) -> None:
-    """A target with two faults in it."""
+    """A fuzz target with two faults."""
     if b"bang" in data.document:
         steps.run_step("parse document", lambda: 1 // 0)
     if b"lie" in data.other:
@@ -59,7 +59,7 @@ def parse_with_faults(data: Parts, steps: Steps) -> None:
     (Parts(b"long" * 90, b"a lie").join(), "crash Broken", Parts(b"", b"lie").join()),
 ])  # fmt: skip
 def test_faults_are_kept(data: bytes, kind: str, small: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure is counted by its kind, made small, and written with the command that repeats it."""
+    """A failure is counted by its kind, minimized, and written with the command that reproduces it."""
     monkeypatch.setattr(judge, "FOUND", tmp_path)
     fuzz_judge = judge.Judge("avro", Target(parse_with_faults, lambda data, _: data, [data]), lambda _: False)
     fuzz_judge(data)
@@ -71,7 +71,7 @@ def test_faults_are_kept(data: bytes, kind: str, small: bytes, tmp_path: Path, m
 
 
 def test_slow_inputs_are_kept_when_they_really_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step beyond the limit on the wall clock is a failure only when a closer look says so."""
+    """A step over the time limit is a failure only if a second measurement confirms it."""
     monkeypatch.setattr(judge, "FOUND", tmp_path)
     monkeypatch.setattr(judge, "HANG", -1.0)
 
@@ -88,7 +88,7 @@ def test_slow_inputs_are_kept_when_they_really_are(tmp_path: Path, monkeypatch: 
 
 
 def test_parts() -> None:
-    """Parts are found again in what they were joined to; all that follows the third separator is data."""
+    """Joined parts can be split again. Everything after the third separator is data."""
     whole = Parts(b"a", b"", b"c", b"d\n\x00\xfe\x00\ne")
     assert split_parts(whole.join()) == whole
     assert split_parts(b"only") == Parts(b"only")
@@ -96,7 +96,7 @@ def test_parts() -> None:
 
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The supervisor starts a worker, adds up its figures and prints them; nothing found ends with 0."""
+    """The supervisor runs a worker and prints its figures. Without a failure it exits with 0."""
     from fuzz import run
 
     assert run.main(["--target", "wire", "--seconds", "1", "--engine", "own"]) == 0

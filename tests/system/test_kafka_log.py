@@ -1,4 +1,4 @@
-"""The log in Kafka with two nodes: what stands in the topic, what compaction may take, and brokers that go and come.
+"""The log in Kafka with two nodes: messages in the topic, compaction, and brokers that restart.
 
 Source: docs/protocols/redpanda.md#one-log-many-writers.
 """
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.servers
 
 CLEANER = {"log.cleaner.backoff.ms": "200", "log.cleaner.enable": "true", "log.retention.check.interval.ms": "1000"}
 SHORT_SESSION = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
-"""A broker that was killed is let in again soon."""
+"""Short sessions, so that a killed broker can register again soon."""
 EAGER = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.001",
@@ -42,37 +42,37 @@ EAGER = {
     "delete.retention.ms": "500",
     "max.compaction.lag.ms": "500",
 }
-"""Settings of a topic that is compacted as soon as there is something to compact."""
+"""Settings of a topic that is compacted as soon as possible."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the broker has its files."""
+    """Return the folder for the broker's files."""
     return tmp_path_factory.mktemp("kafka")
 
 
 @pytest.fixture(scope="module")
 def broker(folder: Path) -> Iterator[str]:
-    """The address of a broker that compacts eagerly."""
+    """Run a broker that compacts often, and yield its address."""
     with kafka(folder, CLEANER) as address:
         yield address
 
 
 @pytest.fixture
 def topic() -> str:
-    """The name of a new topic."""
+    """Return the name of a new topic."""
     return f"stele-{os.urandom(6).hex()}"
 
 
 @pytest.fixture
 def url(broker: str, topic: str) -> str:
-    """A new store."""
+    """Return the URL of a new store."""
     return f"kafka://{broker}/{topic}"
 
 
 @pytest_asyncio.fixture
 async def nodes(url: str) -> AsyncIterator[tuple[KafkaLog, KafkaLog]]:
-    """Two nodes."""
+    """Open two nodes."""
     a, b = await KafkaLog.open(url), await KafkaLog.open(url)
     a._node, b._node = "A", "B"
     yield a, b
@@ -86,7 +86,7 @@ def _make_topic(broker: str, topic: str, config: dict[str, str], partitions: int
 
 
 def _read_topic(broker: str, topic: str) -> list[tuple[int, dict[str, Any], bytes | None]]:
-    """All messages: (offset, key, value)."""
+    """Return all messages as (offset, key, value)."""
     consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     messages = []
@@ -97,25 +97,25 @@ def _read_topic(broker: str, topic: str) -> list[tuple[int, dict[str, Any], byte
             error = message.error()
             if error is None:
                 messages.append((message.offset(), json.loads(message.key()), message.value()))
-            elif error.name() == END_OF_TOPIC:  # others go away: a broker may not know a new topic yet
+            elif error.name() == END_OF_TOPIC:  # other errors are temporary: a broker may not know a new topic yet
                 return messages
     finally:
         consumer.close()
 
 
 def _short(messages: list[tuple[int, dict[str, Any], bytes | None]]) -> list[str]:
-    """As the examples write them: `1-A` and what the message is; `NULL` for a tombstone."""
+    """Return the messages in the notation of the examples: `1-A` and the type of message; `NULL` for a tombstone."""
     names = {"RECORDS": "record", "REPLACEMENT": "erased", "RESTORED": "restored"}
     return [
         f"{key['seq']}-{key['node']} {'NULL' if value is None else names[key['keytype']]}" for _, key, value in messages
     ]
 
 
-# --- the worked examples of the design that this one follows --------------------------------------------------------
+# --- the worked examples of the design (see the source above) -------------------------------------------------------
 
 
 async def test_uncontended_lifecycle(nodes: tuple[KafkaLog, KafkaLog], broker: str, topic: str) -> None:
-    """Writes claim 1, 2, 3 …; erasing writes what is left, and null for the original key."""
+    """Writes claim 1, 2, 3 … An erasure writes the replacement and a tombstone for the original key."""
     a, _ = nodes
     for seq, record in enumerate([b"schema 1", b"schema 2", b"deleted"]):
         assert await a.append(seq, [record])
@@ -136,7 +136,7 @@ async def test_uncontended_lifecycle(nodes: tuple[KafkaLog, KafkaLog], broker: s
 
 
 async def test_contended_writes_of_the_same_value(nodes: tuple[KafkaLog, KafkaLog], broker: str, topic: str) -> None:
-    """Both nodes claim 1; the second one finds what the first one wrote, and takes its own message back."""
+    """Two nodes claim 1. The second one reads the record of the first one and deletes its own message."""
     a, b = nodes
     assert await asyncio.gather(a.append(0, [b"schema"]), b.append(0, [b"schema"])) in ([True, False], [False, True])
     for node in nodes:
@@ -151,7 +151,7 @@ async def test_contended_writes_of_the_same_value(nodes: tuple[KafkaLog, KafkaLo
 async def test_contended_writes_of_different_subjects(
     nodes: tuple[KafkaLog, KafkaLog], broker: str, topic: str
 ) -> None:
-    """The node that lost reads what it missed and claims the next number."""
+    """The node that lost reads the missing record and claims the next number."""
     a, b = nodes
     won = await asyncio.gather(a.append(0, [b"foo"]), b.append(0, [b"bar"]))
     assert sorted(won) == [False, True]
@@ -164,7 +164,7 @@ async def test_contended_writes_of_different_subjects(
 
 
 async def test_contended_erasures(nodes: tuple[KafkaLog, KafkaLog], broker: str, topic: str) -> None:
-    """Both nodes write null for the original key, and both have done what was asked."""
+    """Two nodes erase the same record: both write a tombstone for the original key, and both succeed."""
     a, b = nodes
     assert await a.append(0, [b"secret", b"other secret"])
     await asyncio.gather(a.erase(1, b"gone"), b.erase(1, b"gone"), b.erase(2, b"away"))
@@ -187,7 +187,10 @@ async def _until(is_true: Any, seconds: float = 120) -> None:
 
 
 def _find_segments(data: Path, folders: str, wanted: bytes) -> list[Path]:
-    """Files of topics that have some bytes. Compaction swaps files: when one is gone, all are looked at again."""
+    """Return the files of topics that contain some bytes.
+
+    Compaction replaces files. If one disappears during the search, the search starts again.
+    """
     while True:
         files = [file for file in data.glob(f"{folders}/*") if file.name.endswith((".log", ".log.swap"))]
         with suppress(FileNotFoundError):
@@ -197,7 +200,7 @@ def _find_segments(data: Path, folders: str, wanted: bytes) -> list[Path]:
 async def test_compaction_takes_what_was_erased_and_nothing_else(
     broker: str, topic: str, url: str, folder: Path
 ) -> None:
-    """Purged texts, and those of claims that lost, leave the broker's files; all nodes read the same, old and new."""
+    """Erased records and lost claims leave the broker's files; old and new nodes read the same log."""
     _make_topic(broker, topic, EAGER)
     a, b = await KafkaLog.open(url), await KafkaLog.open(url)
     records = [b"record %d" % i for i in range(20)]
@@ -218,7 +221,7 @@ async def test_compaction_takes_what_was_erased_and_nothing_else(
     deadline = time.monotonic() + 240
     while _find_segments(folder / "data", f"{topic}-0", b"sesame"):
         assert time.monotonic() < deadline, "Kafka has not compacted the topic"
-        # What is written last stays in the active segment, which is never compacted.
+        # The last messages stay in the active segment, which is never compacted.
         assert await a.append(await a.head(), [b"more"])
         await asyncio.sleep(0.7)
     for handle in (a, b, fresh := await KafkaLog.open(url)):
@@ -229,7 +232,7 @@ async def test_compaction_takes_what_was_erased_and_nothing_else(
 
 
 async def test_a_purged_schema_leaves_the_topic(broker: str, topic: str, url: str) -> None:
-    """What is deleted permanently through a registry is in no message that has no tombstone."""
+    """A permanently deleted schema is only in messages that have a tombstone."""
     registry = await Registry.open(await open_log(url))
     key = SubjectKey("", "secrets")
     text = b'{"type": "enum", "name": "Word", "symbols": ["Sesame"]}'
@@ -248,7 +251,7 @@ async def test_a_purged_schema_leaves_the_topic(broker: str, topic: str, url: st
 async def test_sealed_secrets_leave_the_topic(
     broker: str, topic: str, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sealing takes plain secrets out of all messages without a tombstone, and compaction out of the broker's files."""
+    """Sealing removes plain secrets from all messages without a tombstone, and compaction from the broker's files."""
     for name in (topic, name_snapshot_topic(topic)):
         _make_topic(broker, name, EAGER)
 
@@ -260,7 +263,7 @@ async def test_sealed_secrets_leave_the_topic(
         number = 0
         while find_files(b"open-sesame"):
             assert time.monotonic() < deadline, "Kafka has not compacted the topic"
-            number += 1  # What is written last stays in the active segment, which is never compacted.
+            number += 1  # the last messages stay in the active segment, which is never compacted
             await registry.execute(cmd.CreateSubject(SubjectKey("", f"more-{number}")))
             await registry._save_snapshot(always=True)
             await asyncio.sleep(0.7)
@@ -272,7 +275,7 @@ async def test_sealed_secrets_leave_the_topic(
 
 
 async def test_refused_topics(broker: str, topic: str, url: str) -> None:
-    """Several partitions, a policy that deletes, and messages of another program are refused in one sentence each."""
+    """A topic with several partitions, a deleting policy, or messages of another program is refused with an error."""
     _make_topic(broker, topic, {"cleanup.policy": "compact"}, partitions=3)
     with pytest.raises(StoreError, match="has 3 partitions; a log needs one"):
         await KafkaLog.open(url)
@@ -288,7 +291,7 @@ async def test_refused_topics(broker: str, topic: str, url: str) -> None:
 
 
 async def test_messages_of_a_newer_release(broker: str, topic: str, url: str) -> None:
-    """An older release stops with one sentence; messages of others behind records are left out."""
+    """An older release stops at messages of a newer one with an error. Foreign messages after records are skipped."""
     log = await KafkaLog.open(url)
     assert await log.append(0, [b"a"])
     producer = Producer({"bootstrap.servers": broker})
@@ -306,7 +309,7 @@ async def test_messages_of_a_newer_release(broker: str, topic: str, url: str) ->
 
 
 async def test_records_that_are_too_big(broker: str, topic: str, url: str) -> None:
-    """The message says which setting of the topic to raise; the log goes on."""
+    """The error names the setting of the topic to raise. The log continues."""
     _make_topic(broker, topic, {"cleanup.policy": "compact", "max.message.bytes": "2000"})
     log = await KafkaLog.open(url)
     with pytest.raises(StoreError, match=r"takes no message of that size.*Raise max\.message\.bytes"):
@@ -316,7 +319,7 @@ async def test_records_that_are_too_big(broker: str, topic: str, url: str) -> No
 
 
 async def test_the_condition_of_a_topic(url: str) -> None:
-    """What `stele doctor` is told, and that looking makes nothing."""
+    """`inspect_topic` reports the state of a topic for `stele doctor` and creates nothing."""
     assert not inspect_topic(url).exists
     with pytest.raises(InvalidRequest, match="there is no store"):
         TopicFiles(url)
@@ -327,7 +330,7 @@ async def test_the_condition_of_a_topic(url: str) -> None:
 
 
 async def test_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence, in time."""
+    """Without a broker, opening the log fails in time with an error."""
     monkeypatch.setattr("stele.storage.kafka.client.ANSWER_SECONDS", 1.0)
     with pytest.raises(
         StoreError, match=r"The log kafka://127\.0\.0\.1:1/x (cannot be reached|does not answer in time)"
@@ -336,25 +339,25 @@ async def test_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_deleted_topic(broker: str, topic: str, url: str) -> None:
-    """A topic that is gone is not made anew by writing to it."""
+    """A write does not create a deleted topic again."""
     log = await KafkaLog.open(url)
     assert await log.append(0, [b"a"])
     admin = AdminClient({"bootstrap.servers": broker})
     admin.delete_topics([topic])[topic].result()
     failure: StoreError | None = None
-    while failure is None:  # brokers delete in their own time
+    while failure is None:  # a broker deletes a topic after a delay
         try:
             await log.append(await log.head(), [b"b"])
         except StoreError as error:
             failure = error
         await asyncio.sleep(0.05)
     await log.close()
-    # The first failure may also come of a broker that is busy with the deletion. Nobody writes any more.
+    # The first error may be due to a deletion in progress. After it, no more records are written.
     await _until(lambda: topic not in admin.list_topics().topics)
 
 
 async def test_a_broker_that_restarts(tmp_path: Path) -> None:
-    """While a broker is killed and comes back, two nodes lose nothing that was acknowledged and write nothing twice."""
+    """While a broker is killed and restarted, two nodes lose no acknowledged record and write none twice."""
     with KafkaBroker(tmp_path, SHORT_SESSION) as broker:
         url = f"kafka://{broker.address}/restarts"
         nodes = [await KafkaLog.open(url) for _ in range(2)]
@@ -370,7 +373,7 @@ async def test_a_broker_that_restarts(tmp_path: Path) -> None:
                     while not await node.append(await node.head(), [record]):
                         pass
                 except StoreError:
-                    await asyncio.sleep(0.1)  # unknown, or not written: another record takes its turn
+                    await asyncio.sleep(0.1)  # not written, or outcome unknown: go on with another record
                 else:
                     acknowledged.append(record)
 

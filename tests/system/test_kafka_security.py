@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """A broker with an address for those who know a password."""
+    """Run a broker that also has an address with TLS and passwords."""
     with KafkaBroker(tmp_path_factory.mktemp("kafka"), secure=True) as running:
         yield running
 
@@ -57,7 +57,7 @@ async def test_a_store_behind_a_password(broker: KafkaBroker, mechanism: str) ->
 async def test_what_a_broker_refuses(
     broker: KafkaBroker, password: str, parameters: dict[str, Any], reason: str
 ) -> None:
-    """A wrong password and an unknown authority are said at once, in one sentence without the password."""
+    """A wrong password or an unknown authority fails within 8 s, with a one-line error without the password."""
     with limit_time(8, time.monotonic), pytest.raises(StoreError) as refusal:
         await open_log(_url(broker, "refused", password, **parameters))
     assert reason in str(refusal.value)
@@ -66,7 +66,7 @@ async def test_what_a_broker_refuses(
 
 
 def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: Path) -> None:
-    """A subscription with the right password delivers over TLS; one with a wrong password does not, and says why."""
+    """A subscription with the right password delivers over TLS. One with a wrong password reports the reason."""
     environ = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8,::1/128", "SSL_CERT_FILE": str(broker.authority)}
     environ["STELE_EVENT_BROKERS"] = broker.secure_address
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
@@ -82,7 +82,7 @@ def test_events_go_to_a_broker_behind_a_password(broker: KafkaBroker, tmp_path: 
         httpx.post(f"{server.url}/subjects/s/versions", json=body, timeout=60).raise_for_status()
         assert _has_event(broker, "events", b'"subject":"/schemagroups/default/schemas/s/versions/1"')
         until = time.monotonic() + 180
-        # On a busy machine the first attempt may have no answer at all; the overview tells of the fourth one next.
+        # On a busy machine the first attempt may get no answer. The overview next shows the fourth attempt.
         while (refused := _find_subscription(server.url, ids[1]))["last_code"] != "unauthenticated":
             assert time.monotonic() < until, refused
             time.sleep(0.2)
@@ -96,7 +96,7 @@ def _find_subscription(url: str, name: str) -> dict[str, Any]:
 
 
 def _has_event(broker: KafkaBroker, topic: str, part: bytes) -> bool:
-    """Whether a message with these bytes comes into a topic within two minutes."""
+    """Return whether a message with these bytes arrives in a topic within two minutes."""
     settings = {"bootstrap.servers": broker.address, "group.id": "test", "auto.offset.reset": "earliest"}
     consumer = Consumer({**settings, "topic.metadata.refresh.interval.ms": 500})
     consumer.subscribe([topic])

@@ -1,4 +1,4 @@
-"""Nodes of one SQLite log, killed at random moments: what was acknowledged is there, and no number was given twice."""
+"""Nodes of one SQLite log are killed at random moments: acknowledged writes are kept, no number is assigned twice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _start(store: str, folder: Path, name: int) -> Process:
 
 
 def _wait_for_acks(folder: Path) -> None:
-    """Return when every node has written something: start-up takes its time on a busy machine."""
+    """Wait until every node has written something. A node starts slowly on a busy machine."""
     until = time.monotonic() + 120
     while time.monotonic() < until:
         if sum(path.stat().st_size > 0 for path in folder.glob("*.acks")) == NODES:
@@ -46,7 +46,7 @@ def _wait_for_acks(folder: Path) -> None:
 
 
 def _acks(folder: Path) -> list[tuple[str, int, int, str]]:
-    """Whole lines of every node; a kill may have cut the last one."""
+    """Return the complete lines of every node. A kill may cut the last one."""
     lines = [line for path in folder.glob("*.acks") for line in path.read_text(encoding="utf-8").splitlines()]
     return [tuple(json.loads(line)) for line in lines if line.endswith("]")]
 
@@ -70,7 +70,7 @@ async def _verify(store: str, acks: list[tuple[str, int, int, str]]) -> int:
 
 
 def test_killed_nodes_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    """Eight nodes write for some seconds while one after another is killed and started again."""
+    """Eight nodes write while random ones are killed and restarted; nothing is lost or assigned twice."""
     store, chance = f"sqlite:///{tmp_path}/log.db", random.Random(11)
     asyncio.run(_prepare(store))
     nodes = [_start(store, tmp_path, name) for name in range(NODES)]
@@ -85,7 +85,7 @@ def test_killed_nodes_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
             nodes[victim].wait()
             kills += 1
             nodes[victim] = _start(store, tmp_path, victim)
-    finally:  # they would go on for ever
+    finally:  # nodes run until they are killed
         for node in nodes:
             node.kill()
             node.wait()

@@ -1,4 +1,4 @@
-"""A format from another distribution, installed beside Stele: found, tried by the kit, served and registered."""
+"""A format from another distribution, installed next to Stele: it is found, passes the test kit, and is served."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.fixture(scope="module")
 def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a process that has the plug-in installed, in a folder of its own, without a network."""
+    """Return the environment of a process with the plug-in, installed into a folder without a network."""
     target = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"]
     command += ["--no-build-isolation", "--target", str(target), str(_copy_example(tmp_path_factory.mktemp("source")))]
@@ -54,7 +54,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def _copy_example(folder: Path) -> Path:
-    """The example without anything a build would leave in it."""
+    """Copy the sources of the example without the files of a build, and return the folder."""
     for path in [EXAMPLE / "pyproject.toml", EXAMPLE / "README.md", *EXAMPLE.glob("stele_table_schema/*.py")]:
         copy = folder / path.relative_to(EXAMPLE)
         copy.parent.mkdir(exist_ok=True)
@@ -69,7 +69,7 @@ def run(environ: dict[str, str], *arguments: str, folder: Path) -> subprocess.Co
 
 
 def test_the_kit_passes_and_fails(environ: dict[str, str], tmp_path: Path) -> None:
-    """The kit finds the plug-in by name and passes; with one wrong line it fails, names it, and ends with 1."""
+    """The test kit finds the plug-in by name and passes. With one wrong case it names the case and exits with 1."""
     kit = ("-m", "stele.testing.format_suite", "tableschema")
     done = run(environ, *kit, str(EXAMPLE / "tests" / "cases.jsonl"), folder=tmp_path)
     assert done.returncode == 0, done.stdout
@@ -83,7 +83,7 @@ def test_the_kit_passes_and_fails(environ: dict[str, str], tmp_path: Path) -> No
 
 
 def test_its_own_tests_pass(environ: dict[str, str], tmp_path: Path) -> None:
-    """The tests beside the example run as its author would run them."""
+    """The tests of the example pass as its author runs them."""
     arguments = ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={EXAMPLE}", "-c", os.devnull)
     done = run(environ, *arguments, str(EXAMPLE / "tests"), folder=tmp_path)
     assert done.returncode == 0, done.stdout
@@ -103,7 +103,7 @@ def test_the_command_line_checks_it(environ: dict[str, str], tmp_path: Path) -> 
 
 
 def test_a_server_answers_for_it(environ: dict[str, str], tmp_path: Path) -> None:
-    """A server with the plug-in checks its schemas; one without says that it has no such format."""
+    """A server with the plug-in checks its schemas. One without it answers that the format is unknown."""
     body = {"format": "tableschema", "ruleset": "by-position", "schema": OLD, "against": [{"schema": NEW}]}
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
         answer = call(f"{server.url}/api/check", "POST", body)
@@ -114,7 +114,7 @@ def test_a_server_answers_for_it(environ: dict[str, str], tmp_path: Path) -> Non
 
 
 def test_a_registry_registers_and_evolves_it(environ: dict[str, str], tmp_path: Path) -> None:
-    """Versions are numbered, repeats recognised, refusals explained, by a process that begins and one that goes on."""
+    """Versions are numbered, repeats are recognised and refusals have findings, in a first and a second process."""
     url = f"sqlite:///{tmp_path}/registry.db"
     for _ in range(2):
         done = run(environ, "-c", EVOLVES, url, OLD, NEW, BROKEN, folder=tmp_path)

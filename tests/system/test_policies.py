@@ -1,4 +1,4 @@
-"""`stele policy` against a server: every way to say a policy, what it prints, and when it refuses."""
+"""`stele policy` against a server: all ways to set a policy, its output and its errors."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from stele.cli.app import app
 
 
 def stele(*arguments: str, url: str) -> Result:
-    """A command against a server."""
+    """Run `stele policy` against a server."""
     return CliRunner().invoke(app, ["policy", *arguments, "--registry", url])
 
 
 def print_json(*arguments: str, url: str) -> Any:
-    """What a command prints as JSON; it must succeed."""
+    """Return the JSON output of a command, which must succeed."""
     result = stele(*arguments, "-o", "json", url=url)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
 def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
-    """Levels, directions, denial, validators and rulesets reach the registry; wrong or contrary words do not."""
+    """Levels, directions, denial, validators and rulesets are set; invalid or contradictory options are refused."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         url = server.url
         assert print_json("set", "--level", "full", url=url)["name"] == "FULL"

@@ -1,4 +1,4 @@
-"""Nodes whose database server fails: a standby takes over, or its disk is full."""
+"""Nodes whose database server fails: a standby takes over, the server stops, or its disk is full."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROOM = 24 << 20  # bytes
 
 @pytest.fixture
 def primary() -> Iterator[PostgresServer]:
-    """A server that others may follow."""
+    """Run a server that standbys can follow."""
     with postgres("packaged") as server:
         yield server
 
@@ -41,7 +41,7 @@ def _until(is_true: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def test_a_standby_takes_over(primary: PostgresServer, tmp_path: Path) -> None:
-    """After a synchronous standby is promoted, nodes go on by themselves, and every acknowledged version is there."""
+    """After a synchronous standby is promoted, nodes continue without a restart and have every acknowledged version."""
     database = primary.create_database()
     with standby_of(primary) as standby:
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -67,7 +67,7 @@ def test_a_standby_takes_over(primary: PostgresServer, tmp_path: Path) -> None:
 
 
 def test_reads_while_the_server_is_stopped(primary: PostgresServer, tmp_path: Path) -> None:
-    """Reads of every dialect are answered or say 503 and when to ask again, never 500; they work when it is back."""
+    """Without the server, reads of every dialect succeed or get 503 with `Retry-After`. They recover with it."""
     with serving("--store", primary.url(primary.create_database()), folder=tmp_path) as node:
         first = _register(node.url, 0).body["id"]
         reads = (
@@ -97,14 +97,14 @@ def test_reads_while_the_server_is_stopped(primary: PostgresServer, tmp_path: Pa
 
 
 def _ask(url: str) -> tuple[int, str | None]:
-    """Status and `Retry-After` of an answer."""
+    """Return status and `Retry-After` of an answer."""
     answer = httpx.get(url, timeout=30)
     return answer.status_code, answer.headers.get("retry-after")
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a disk of its own."""
+    """Mount a small file system and yield its folder."""
     folder = Path(f"/tmp/stele-disk-{os.getpid()}")
     folder.mkdir()
     options = f"size={_ROOM},mode=0777"
@@ -120,9 +120,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_disk_of_the_database_is_full(small_disk: Path, tmp_path: Path) -> None:
-    """Writes are refused with the reason, and the node is not ready; reads go on.
+    """With a full disk, writes are refused with the reason, the node is not ready, and reads continue.
 
-    When there is room again, the node writes without a restart.
+    With free space, the node writes again without a restart.
     """
     with postgres("packaged") as server:
         place = small_disk / "tables"

@@ -17,14 +17,14 @@ PROPERTIES = {
 
 
 def schema(name: str) -> dict[str, Any]:
-    """A schema as requests have it."""
+    """Return a schema as requests carry it."""
     text = f'{{"type":"record","name":"{name}","fields":[]}}'
     data = base64.b64encode(text.encode()).decode()
     return {"type": name, "serializationFormat": {"serializationFormat": "Avro"}, "schemaData": data}
 
 
 def test_ids_are_dense_over_several_workers(tmp_path: Path) -> None:
-    """27: many clients, two processes, one log: dense unique ids, one id for one schema, one encoding id for a pair."""
+    """27: with many clients and two processes, ids are dense and unique: one per schema, one encoding id per pair."""
     with serving("--store", f"sqlite:///{tmp_path / 'db'}", "--workers", "2", folder=tmp_path) as server:
         groups = f"{server.url}/v1/groups"
         with ThreadPoolExecutor(8) as pool:
@@ -45,7 +45,7 @@ def test_ids_are_dense_over_several_workers(tmp_path: Path) -> None:
 
 
 def test_the_dialect_stands_beside_the_others(tmp_path: Path) -> None:
-    """A group is a subject of the Confluent dialect, each dialect has its part of /v1 and its OpenAPI document."""
+    """A group is a subject of the Confluent dialect. Each dialect keeps its part of /v1 and its OpenAPI document."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         assert call(f"{server.url}/ping").status == 200
         assert call(f"{server.url}/v1/metadata/id").body["scope"]

@@ -42,7 +42,7 @@ http {{
 
 @contextmanager
 def _run_proxy(nodes: list[Running], folder: Path) -> Iterator[str]:
-    """Run nginx with the site's file, its names replaced by addresses; its URL."""
+    """Run nginx with the site's file, in which addresses replace the names of nodes, and yield its URL."""
     port = free_port()
     site = _SITE.read_text(encoding="utf-8").replace("listen 8081;", f"listen 127.0.0.1:{port};")
     for number, node in enumerate(nodes, 1):
@@ -54,7 +54,7 @@ def _run_proxy(nodes: list[Running], folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _run_nginx(site: str, port: int, folder: Path) -> Iterator[str]:
-    """Run nginx with the text of a site that listens on a port; its URL."""
+    """Run nginx with the text of a site that listens on `port`, and yield its URL."""
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     assert program, "nginx is not installed: apt-get install nginx-light"
     (folder / "site.conf").write_text(site, encoding="utf-8")
@@ -78,7 +78,7 @@ def _run_nginx(site: str, port: int, folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[Running]]]:
-    """The proxy and its nodes."""
+    """Run three nodes and the proxy, and yield its URL and the nodes."""
     folder = tmp_path_factory.mktemp("proxy")
     folder.chmod(0o755)
     with ExitStack() as stack:
@@ -96,7 +96,7 @@ def _register(http: httpx.Client, number: int) -> int:
 
 
 def test_names_keep_their_escapes(cluster: tuple[str, list[Running]]) -> None:
-    """A slash inside a subject's name reaches the node as it was sent; metrics are not the proxy's."""
+    """An encoded slash in a subject's name reaches the node unchanged. The proxy does not serve metrics."""
     with httpx.Client(base_url=cluster[0], timeout=60) as http:
         answer = http.post("/subjects/a%2Fb/versions", json={"schema": '"string"'})
         assert answer.status_code == 200, answer.text
@@ -105,10 +105,10 @@ def test_names_keep_their_escapes(cluster: tuple[str, list[Running]]) -> None:
 
 
 def test_a_lost_node_is_not_noticed(cluster: tuple[str, list[Running]]) -> None:
-    """While one of three nodes is stopped, killed and stays away, every registration and read is answered.
+    """After one of three nodes is killed, every registration and read is answered.
 
-    An answer of which that node has sent the head, and not the body, can be given by no other one: its client sees it
-    cut, and gets it whole when it asks again.
+    If the killed node had sent the head of an answer and not its body, no other node can complete it. That client gets
+    an error and the whole answer at its next try.
     """
     url, nodes = cluster
     failures: list[BaseException] = []
@@ -154,11 +154,11 @@ def test_a_lost_node_is_not_noticed(cluster: tuple[str, list[Running]]) -> None:
 
 
 def test_a_cache_keeps_what_never_changes() -> None:
-    """The cache that the page on growth shows serves ids by itself, also without a node, and nothing else."""
+    """The cache from the page on growth serves ids, also without a node, and caches nothing else."""
     port = free_port()
     (site,) = re.findall(r"^```nginx\n(.*?)^```$", _GROWTH.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # pytest's own are closed to nginx's workers
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # nginx's workers cannot read pytest's own
         folder.chmod(0o755)
         node = stack.enter_context(serving("--store", "memory:", folder=folder))
         for written, real in (

@@ -1,4 +1,4 @@
-"""The story of a pull request with two schema files, one of them breaking, as the systems of CI run it."""
+"""A pull request with two schema files, one of them incompatible, as CI systems check it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINE = MONEY.replace('"long"}', '"long"}, {"name": "currency", "type": "string",
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout of a pull request as GitHub makes it: the newest commit only, with the repository as its origin."""
+    """Return a checkout of a pull request as GitHub makes it: only the newest commit, with the repository as origin."""
     origin = write_files(tmp_path / "origin", {"schemas/order.avsc": ORDER, "schemas/money.avsc": MONEY})
     commit_all(origin)
     run_git(origin, "checkout", "-q", "-b", "change")
@@ -46,18 +46,18 @@ def run_script(script: str, folder: Path, **environ: str) -> subprocess.Complete
 
 
 def read_yaml(name: str) -> Any:
-    """A file of the repository."""
+    """Return the contents of a YAML file of the repository."""
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
 
 def action_step(name: str) -> dict[str, Any]:
-    """A step of the action."""
+    """Return a step of the action."""
     steps: list[dict[str, Any]] = read_yaml("action.yml")["runs"]["steps"]
     return next(step for step in steps if step.get("name") == name)
 
 
 def test_a_pull_request_is_annotated_at_the_line(checkout: Path) -> None:
-    """The action fetches the base branch, names the one finding at its line, and passes when it is mended."""
+    """The action fetches the base branch, annotates the one finding at its line, and passes after the fix."""
     begun = time.monotonic()
     inputs = {"PATHS": "schemas", "AGAINST": "", "POLICY": "", "LINT": "false", "GITHUB_BASE_REF": "main"}
     assert action_step("Check")["env"].keys() < inputs.keys()
@@ -90,7 +90,7 @@ def test_a_merge_request_gets_test_results(checkout: Path) -> None:
 
 
 def test_hooks_of_pre_commit(checkout: Path) -> None:
-    """The hooks take the names of changed files, compare them with the last commit, and lint them."""
+    """The hooks compare the changed files with the last commit and lint them."""
     entries = {hook["id"]: hook["entry"] for hook in read_yaml(".pre-commit-hooks.yaml")}
     files = "schemas/money.avsc schemas/order.avsc"
     assert run_script(f"{entries['stele-check']} {files}", checkout).returncode == 0

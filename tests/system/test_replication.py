@@ -1,4 +1,4 @@
-"""Replications that servers run: two and three live ones, killed, paused, cut off, and followed within a second."""
+"""Replications between live servers that are killed, paused or cut off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = ("a", "b", "c")
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, httpx.Client]]:
-    """Three live registries, the second one with two workers."""
+    """Run three live registries, the second one with two workers."""
     folder = tmp_path_factory.mktemp("replication")
     with ExitStack() as stack:
         clients = {}
@@ -37,12 +37,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, http
 
 
 def environ_of(name: str) -> dict[str, str]:
-    """Settings of a registry that may send requests to this machine."""
+    """Return the settings of a registry that may send requests to this machine."""
     return {"STELE_PUBLIC_URL": f"http://{name}.example", "STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
 
 
 def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 120.0) -> None:
-    """Return once something is so."""
+    """Wait until `find` returns the wanted value."""
     until = time.monotonic() + seconds
     while (actual := find()) != wanted:
         assert time.monotonic() < until, actual
@@ -56,19 +56,19 @@ def register(client: httpx.Client, subject: str, schema: str = '"string"') -> No
 
 
 def create(client: httpx.Client, name: str, direction: str, other: str, **members: Any) -> None:
-    """Begin a replication."""
+    """Create a replication."""
     body = {"name": name, "direction": direction, "registry": {"url": other}, **members}
     answer = client.post("/api/replications", json=body)
     assert answer.status_code == 201, answer.text
 
 
 def status(client: httpx.Client, name: str) -> dict[str, Any]:
-    """How far a replication is."""
+    """Return the status of a replication."""
     return dict(client.get(f"/api/replications/{name}").json()["status"])
 
 
 def uris(client: httpx.Client) -> dict[str, str]:
-    """The uids of all live versions, by URI."""
+    """Return the uids of all active versions by URI."""
     rows = client.post("/api/versions/read", json={}).json()["versions"]
     return {row["uri"]: row["uid"] for row in rows if "state" not in row}
 
@@ -95,7 +95,7 @@ def test_hub_and_peers_converge(servers: dict[str, httpx.Client]) -> None:
     wait_for(lambda: c.get("/subjects/later/versions/latest").json().get("schema"), '"double"')
     assert uris(a) | uris(c) == uris(b) == uris(c)
     assert a.get("/subjects").json() == ["later"]
-    # A conflict of a comparison in between is shown until the next status is written, a second later.
+    # A temporary conflict stays in the status until the next one is written, a second later.
     wait_for(lambda: status(c, "from-hub").get("conflict_count", 0), 0)
     for client, name in ((a, "to-hub"), (c, "from-hub"), (b, "from-c")):
         assert client.delete(f"/api/replications/{name}").status_code == 204
@@ -113,11 +113,11 @@ def test_pause_conflict_and_metrics(servers: dict[str, httpx.Client]) -> None:
     assert "hunter2" not in response.text
     conflict = response.json()["status"]["conflicts"][0]
     assert (conflict["subject"], conflict["code"]) == ("mine", "authority_differs")
-    # Another worker may answer, and its metrics are those of the records that it has read.
+    # Another worker may answer, and its metrics cover only the records that it has read.
     wait_for(lambda: 'stele_replication_conflicts{replication="only-mine"} 1.0' in b.get("/metrics").text, True)
     end = b.get("/api/journal?limit=0").json()["end"]
     assert b.post("/api/replications/only-mine/pause").json()["replication"]["state"] == "paused"
-    # The worker that applies the changes reads of the pause a moment after the one that has answered.
+    # The worker that applies the changes reads the pause later than the one that answered.
     wait_for(lambda: has_let_go(b, "only-mine", end), True)
     register(a, "rested")
     time.sleep(0.5)
@@ -136,7 +136,7 @@ def test_pause_conflict_and_metrics(servers: dict[str, httpx.Client]) -> None:
 
 
 def test_bad_requests(servers: dict[str, httpx.Client]) -> None:
-    """What cannot be run is refused with the reason; an unknown name is not found."""
+    """An invalid replication is refused with the reason. An unknown name gets 404."""
     a = servers["a"]
     good = {"name": "r", "direction": "pull", "registry": {"url": "http://x.example"}}
     for change in (
@@ -158,7 +158,7 @@ def test_bad_requests(servers: dict[str, httpx.Client]) -> None:
 
 
 def test_a_cut_link_is_told_and_mended(servers: dict[str, httpx.Client]) -> None:
-    """While the source cannot be reached, the lag grows and the reason is shown; then everything arrives."""
+    """While the source is unreachable, lag and reason are shown. Afterwards all versions arrive."""
     a, c = servers["a"], servers["c"]
     port = a.base_url.port
     assert port is not None
@@ -179,7 +179,7 @@ def test_a_cut_link_is_told_and_mended(servers: dict[str, httpx.Client]) -> None
 
 
 def test_a_killed_target_goes_on(tmp_path: Path, servers: dict[str, httpx.Client]) -> None:
-    """Kill -9 in the middle of a copy: the next start brings the rest, each version once."""
+    """After SIGKILL during a copy, the next start copies the rest, each version once."""
     a = servers["a"]
     for number in range(300):
         register(a, f"many-{number}", f'{{"type":"fixed","name":"F{number}","size":8}}')
@@ -205,7 +205,7 @@ def test_a_killed_target_goes_on(tmp_path: Path, servers: dict[str, httpx.Client
 
 
 def test_a_node_tells_of_each_of_many_replications(servers: dict[str, httpx.Client]) -> None:
-    """Replications that have nothing to bring say that they follow, one that cannot says why, and its lag grows."""
+    """Idle replications report that they follow. One that fails reports the reason, and its lag grows."""
     a, c = servers["a"], servers["c"]
     idle = [f"idle-{number}" for number in range(5)]
     for name in idle:
@@ -220,7 +220,7 @@ def test_a_node_tells_of_each_of_many_replications(servers: dict[str, httpx.Clie
 
 
 def test_nodes_share_replications_and_take_over(tmp_path: Path, servers: dict[str, httpx.Client]) -> None:
-    """Two nodes share three replications; after kill -9 of one the other has all within ten seconds, nothing twice."""
+    """Two nodes share three replications. After SIGKILL of one, the other runs all within 10 s, and nothing twice."""
     a = servers["a"]
     store = ("--store", f"sqlite:///{tmp_path}/shared.db")
     names = [f"share-{number}" for number in range(3)]
@@ -247,7 +247,7 @@ def test_nodes_share_replications_and_take_over(tmp_path: Path, servers: dict[st
             wait_for(lambda name=name: status(two, name).get("registered"), 1)
         os.killpg(first.process.pid, signal.SIGKILL)
         first.process.wait()
-        # A machine that is busy with something else takes longer for this, as it does without a takeover.
+        # A busy machine takes longer, also without a takeover.
         with limit_time(10 + 2 * usual, time.monotonic):
             for name in names:
                 register(a, f"{name}-y")
@@ -262,9 +262,10 @@ def test_nodes_share_replications_and_take_over(tmp_path: Path, servers: dict[st
 
 
 def wait_for_both(one: httpx.Client, two: httpx.Client, source: str) -> None:
-    """Return once two nodes run replications, with none left: with the first one each loads what runs them.
+    """Wait until two nodes run replications, then delete these replications.
 
-    On a busy machine one may be seconds ahead of the other, and would take all that there are.
+    A node loads its replication code with its first replication. On a busy machine one node may load it seconds earlier
+    and would take all replications.
     """
     early: list[str] = []
     while len({find_node(two, name) for name in early}) < 2:
@@ -276,9 +277,10 @@ def wait_for_both(one: httpx.Client, two: httpx.Client, source: str) -> None:
 
 
 def has_let_go(client: httpx.Client, name: str, after: int) -> bool:
-    """Whether a node has given back the lease of a replication that was paused behind a record: it rests.
+    """Return whether a node has released the lease of a replication after its pause.
 
-    Before the pause, the lease may just have been renewed.
+    Only entries of the journal after the position `after` count. The lease may have been renewed just before the
+    pause.
     """
     rows = client.get("/api/journal", params={"after": after, "limit": 1000}).json()["entries"]
     changed = [(row["details"]["collection"], row["details"]["key"]) for row in rows if "collection" in row["details"]]
@@ -287,11 +289,11 @@ def has_let_go(client: httpx.Client, name: str, after: int) -> bool:
 
 
 def find_node(client: httpx.Client, name: str) -> str:
-    """Name of the node that applies the changes of a replication."""
+    """Return the name of the node that runs a replication."""
     return str(client.get(f"/api/replications/{name}").json()["node"])
 
 
 def count_here(client: httpx.Client) -> int:
-    """How many replications a server says are at work in it."""
+    """Return how many replications run in a server, by its metrics."""
     lines = client.get("/metrics").text.splitlines()
     return sum(line.startswith("stele_replication_is_here{") and line.endswith(" 1.0") for line in lines)

@@ -1,4 +1,4 @@
-"""Replication over a network that loses every packet for a while: what neither side notices at once."""
+"""Replication over a network that loses every packet for a while, which neither side notices at once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TOPOLOGIES = {
     "ring": [(0, "pull", 2), (1, "pull", 0), (2, "pull", 1)],
     "several ways": [(1, "pull", 0), (2, "pull", 0), (1, "push", 2)],
 }
-"""Which registry replicates which way with which other one."""
+"""Replications by topology: (registry, direction, other registry)."""
 
 
 class Site(NamedTuple):
-    """A registry in a network of its own; its port is the same for the test and for the other registries."""
+    """A registry in a network of its own. The test and the other registries reach it at the same port."""
 
     client: httpx.Client
     network: NodeNetwork
@@ -40,7 +40,7 @@ class Site(NamedTuple):
 
 @contextmanager
 def serving_in(network: NodeNetwork, folder: Path, name: str, port: int = 0) -> Iterator[str]:
-    """A registry in a network namespace; its address."""
+    """Run a registry in a network namespace and yield its URL."""
     port = port or free_port()
     command = [sys.executable, "-m", "stele.cli", "serve", "--host", "0.0.0.0", "--port", str(port)]
     command += ["--insecure", "--log-level", "error", "--store", f"sqlite:///{folder}/{name}.db"]
@@ -84,14 +84,14 @@ def test_cut_links_between_three_registries(tmp_path: Path) -> None:
             network.heal(Link.STORE)
         for client in (left, right):
             wait_for(lambda client=client: uris(client), uris(here), 300)  # type: ignore[misc]  # bound now
-            # A conflict of a comparison in between is shown until the next status is written, a second later.
+            # A temporary conflict stays in the status until the next one is written, a second later.
             wait_for(lambda client=client: status(client, "from-source").get("conflict_count", 0), 0)  # type: ignore[misc]  # bound now
             assert client.get("/subjects/s-3/versions/latest").json()["schema"] == '"int"'
 
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Site]]:
-    """Three registries, each in a network of its own, which reach one another by their ports."""
+    """Run three registries in networks of their own, which reach one another by their ports."""
     folder = tmp_path_factory.mktemp("sites")
     ports = [free_port() for _ in range(3)]
     with ExitStack() as stack:
@@ -107,7 +107,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Site]]:
 
 
 def find_origins(links: list[tuple[int, str, int]], site: int) -> set[int]:
-    """Return the registries whose schemas a registry gets in the end, itself among them."""
+    """Return the registries whose schemas a registry finally gets, including itself."""
     origins = {site}
     while True:
         more = {other for at, way, other in links if way == "pull" and at in origins}
@@ -118,7 +118,10 @@ def find_origins(links: list[tuple[int, str, int]], site: int) -> set[int]:
 
 
 def list_versions(site: Site, prefix: str) -> list[tuple[str, str]]:
-    """URIs and uids of the live versions of subjects that begin so, sorted: the next life of a URI has another uid."""
+    """Return sorted URIs and uids of the active versions of subjects with a prefix.
+
+    A version that is created again has the same URI and another uid.
+    """
     rows = site.client.post("/api/versions/read", json={}).json()["versions"]
     chosen = (row for row in rows if "state" not in row and row["subject"].startswith(prefix))
     return sorted((row["uri"], row["uid"]) for row in chosen)
@@ -126,7 +129,7 @@ def list_versions(site: Site, prefix: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_topology_converges(sites: list[Site], topology: str) -> None:
-    """Links are cut both ways while versions come, go and come again: all have the same versions, each of them once."""
+    """Versions are created, deleted and recreated while links are cut; all registries end with each version once."""
     links, prefix = TOPOLOGIES[topology], topology.replace(" ", "-")
     for at, way, other in links:
         url = f"http://127.0.0.1:{sites[other].port}"
@@ -134,12 +137,12 @@ def test_every_topology_converges(sites: list[Site], topology: str) -> None:
     for round_number in range(6):
         for number, site in enumerate(sites):
             if round_number in {1, 2} and number == 1:
-                continue  # nobody reaches it
+                continue  # it is cut off
             register(site.client, f"{prefix}-{number}-{round_number}")
         if round_number == 0:
             sites[1].network.cut(Link.CLIENTS)
         if round_number in {2, 4}:
-            time.sleep(1.0)  # requests are under way that nobody answers
+            time.sleep(1.0)  # let requests start that get no answer
         if round_number == 2:
             sites[1].network.heal(Link.CLIENTS)
             sites[2].network.cut(Link.STORE)
@@ -164,6 +167,6 @@ def test_every_topology_converges(sites: list[Site], topology: str) -> None:
             assert site.client.get(f"/subjects/{prefix}-{origin}-0/versions/latest").json()["schema"] == '"int"'
     for at, way, other in links:
         name = f"{prefix}-{way}-{other}"
-        # A detour may have met a subject before its newest life came that way, too.
+        # A conflict may remain for a while where an older incarnation arrived over a longer path.
         wait_for(lambda at=at, name=name: status(sites[at].client, name).get("conflict_count", 0), 0)  # type: ignore[misc]  # bound now
         sites[at].client.delete(f"/api/replications/{name}").raise_for_status()

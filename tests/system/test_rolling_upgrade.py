@@ -1,4 +1,4 @@
-"""Nodes of two releases on one log: the older one stops where it meets what it does not know, and loses nothing."""
+"""Nodes of two releases on one log: the older one stops at unknown records and loses nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stele.storage import open_log
 
 _ROOT = Path(__file__).parents[2]
 _OLD = "dcf7d202"
-"""The commit since which an older release stops at records of a newer one: its tree is the old release."""
+"""Commit whose tree is the old release. Since this commit, a release stops at records of a newer one."""
 _STAMP = {"uid": b"\0" * 16, "at": 1}
 _NEWER = {
     "event": (
@@ -31,7 +31,7 @@ _NEWER = {
         f"its format is {RECORD_FORMAT + 1}, and this release reads formats up to {RECORD_FORMAT}",
     ),
 }
-"""Records of a newer release, and what this one says: an event that is new, and a member that must not be left out."""
+"""Records of a newer release with the error of this one: a new event, and a member that must not be ignored."""
 
 
 async def _append(log: Log, record: Any) -> None:
@@ -45,7 +45,7 @@ def _register(url: str, name: str) -> int:
 
 @pytest.fixture(scope="module")
 def old_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources of an old release."""
+    """Return the sources of an old release."""
     archive = subprocess.run(["git", "-C", _ROOT, "archive", _OLD, "src"], capture_output=True, check=False)
     if archive.returncode:
         pytest.skip("the history of the repository is not here")
@@ -81,7 +81,7 @@ def _read_everything(url: str) -> dict[str, Any]:
 
 
 def test_an_old_and_a_new_node_side_by_side(old_release: Path, tmp_path: Path) -> None:
-    """Both releases write on one store and read what the other one wrote; the last old node leaves, nothing changes."""
+    """Two releases write to one store and read each other's records. The answers stay the same without the old node."""
     store = f"sqlite:///{tmp_path}/log.db"
     old_path = {"PYTHONPATH": str(old_release)}
     with serving("--store", store, folder=tmp_path, environ=old_path) as old:
@@ -101,7 +101,7 @@ def test_an_old_and_a_new_node_side_by_side(old_release: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", _NEWER)
 async def test_an_older_release_stops_at_a_record_of_a_newer_one(kind: str, tmp_path: Path) -> None:
-    """It is not ready, takes no write, says why in a sentence, does not start again, and repairs nothing away."""
+    """The older node is not ready, refuses writes with the reason, does not start again, and removes no record."""
     record, reason = _NEWER[kind]
     store = f"sqlite:///{tmp_path}/log.db"
     with serving("--store", store, folder=tmp_path) as old:
@@ -130,7 +130,7 @@ async def test_an_older_release_stops_at_a_record_of_a_newer_one(kind: str, tmp_
 
 
 async def test_nodes_of_this_release_write_the_oldest_format(tmp_path: Path) -> None:
-    """Every record says no format, so a node of the release before reads all that this one writes beside it."""
+    """Records name no format, so that nodes of the previous release can read them."""
     store = f"sqlite:///{tmp_path}/log.db"
     with serving("--store", store, folder=tmp_path) as server:
         assert _register(server.url, "a") == 200

@@ -1,4 +1,4 @@
-"""An upgrade as an operator meets it: a newer ruleset is installed, reported on, and taken over."""
+"""An upgrade from an operator's view: a newer ruleset is installed, reported on, and adopted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOOKS = ("(?=.*[0-9])", "(?=.*q)")
 
 
 def newer_release(folder: Path) -> dict[str, str]:
-    """The environment of a server that finds a newer Avro before the built-in one."""
+    """Return the environment of a server that finds a newer Avro format before the built-in one."""
     info = folder / "newer-1.dist-info"
     info.mkdir(parents=True)
     (folder / "newer_avro.py").write_text(PLUG_IN)
@@ -51,30 +51,30 @@ def newer_release(folder: Path) -> dict[str, str]:
 
 
 def schema(*fields: str) -> dict[str, str]:
-    """A record of integers with defaults."""
+    """Return a record schema of integers with defaults."""
     shaped = [{"name": field, "type": "int", "default": 0} for field in fields]
     return {"schema": json.dumps({"type": "record", "name": "R", "fields": shaped})}
 
 
 def stele(*arguments: str, url: str) -> Result:
-    """A command against a server."""
+    """Run a command against a server."""
     return CliRunner().invoke(app, [*arguments, "--registry", url])
 
 
 def print_json(*arguments: str, url: str) -> Any:
-    """What a command prints as JSON; it must succeed."""
+    """Return the JSON output of a command, which must succeed."""
     result = stele(*arguments, "-o", "json", url=url)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
 def in_force(url: str) -> dict[str, int]:
-    """Versions of Avro's rulesets that decide."""
+    """Return the versions in force of Avro's rulesets."""
     return {row["name"]: row["in_force"] for row in print_json("ruleset", "list", url=url) if row["format"] == "avro"}
 
 
 async def register_first_version(store: str, *fields: str) -> None:
-    """Put a first version of a subject into a log, as the release before would have."""
+    """Register the first version of a subject in a log, as the previous release would."""
     registry = await Registry.open(await open_log(store))
     text = schema(*fields)["schema"].encode()
     prepared = await registry.parser.prepare_schema(await registry.fresh_state(), "avro", text, form=TextForm.PRINTED)
@@ -83,7 +83,7 @@ async def register_first_version(store: str, *fields: str) -> None:
 
 
 def test_an_upgrade_changes_nothing_until_the_operator_says_so(tmp_path: Path) -> None:
-    """The same log under a newer release judges as before; `report` tells what would change, `adopt` changes it."""
+    """A newer release gives the same verdicts until `adopt`. `report` lists the verdicts that would change."""
     store = f"sqlite:///{tmp_path}/log.db"
     asyncio.run(register_first_version(store, "a"))
     flags = ("--store", store)
@@ -113,7 +113,7 @@ DOUBTFUL = [json.dumps({"pattern": f"^{first}{then}[a-z0-9]{{9,}}$"}) for first,
 
 
 async def test_a_server_that_allows_doubt() -> None:
-    """It makes a warning of what no rule can decide, unless a request refuses it; the default calls it doubt."""
+    """With `undecided=allow`, undecided findings are warnings unless a request refuses them; the default refuses."""
     old, new = DOUBTFUL
     request = {"format": "json", "ruleset": "containment", "schema": new, "against": [{"schema": old}]}
     for choice, compatible, level in (("refuse", False, "unknown"), ("allow", True, "warning")):
@@ -132,7 +132,7 @@ async def test_a_server_that_allows_doubt() -> None:
 
 
 def test_a_check_without_a_server(tmp_path: Path) -> None:
-    """`stele check` names the rules that decided, tells doubt from a break, and takes a version by its number."""
+    """`stele check` names the deciding ruleset, marks undecided findings, and accepts a ruleset version."""
     old, new = (tmp_path / name for name in ("old.json", "new.json"))
     for path, text in zip((old, new), DOUBTFUL, strict=True):
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""AVRO-1124 and schema-repo at a real server: where they are found, their settings, several workers."""
+"""AVRO-1124 and schema-repo on a real server: paths, settings, several workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Told(NamedTuple):
 
 
 def ask(url: str, method: str = "GET", text: str | None = None, form: dict[str, str] | None = None) -> Told:
-    """One request, with a schema or a form."""
+    """Send a request with a schema or a form, and return the answer."""
     data = urllib.parse.urlencode(form).encode() if form is not None else None if text is None else text.encode()
     content_type = "application/x-www-form-urlencoded" if form is not None else "text/plain"
     request = urllib.request.Request(url, data, {"Content-Type": content_type}, method=method)
@@ -34,7 +34,7 @@ def ask(url: str, method: str = "GET", text: str | None = None, form: dict[str, 
 
 
 def test_both_dialects_are_mounted(tmp_path: Path) -> None:
-    """Every place answers, names with slashes arrive, metrics know the dialect, documents are found."""
+    """All paths answer, names may contain slashes, metrics name the dialect, and OpenAPI documents exist."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         for root in (f"{server.url}/schema-repo", f"{server.url}/avro1124/schema-repo"):
             assert ask(f"{root}/a%2Fb", "PUT", form={"owner": "ann"}) == (200, "text/plain", "a/b")
@@ -55,7 +55,7 @@ def test_both_dialects_are_mounted(tmp_path: Path) -> None:
 
 
 def test_settings_reach_the_dialects(tmp_path: Path) -> None:
-    """Ids, default validators, models of one's own and the read-only switch, from the configuration file."""
+    """Ids, default validators, custom models and the read-only switch are read from the configuration file."""
     table = """
         [server]
         schema_repo_ids = "md5"
@@ -75,14 +75,14 @@ def test_settings_reach_the_dialects(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("setting", "value"), [("MODELS", "db=no-such"), ("IDS", "random")])
 def test_settings_that_make_no_sense_stop_the_server(setting: str, value: str, tmp_path: Path) -> None:
-    """Words and id strategies nobody knows are told at the start, not when the first schema comes."""
+    """Unknown models and id strategies are reported at the start of the server."""
     server = serving("--store", "memory:", folder=tmp_path, environ={f"STELE_SCHEMA_REPO_{setting}": value})
     with pytest.raises(AssertionError, match="the server ended"), server:
         pass
 
 
 def test_workers_give_one_id_per_schema(tmp_path: Path) -> None:
-    """Many clients, two processes, digests as ids: the same schema has one id, and no version is made twice."""
+    """With many clients, two processes and digests as ids, a schema gets one id, and no version is repeated."""
     environ = {"STELE_SCHEMA_REPO_IDS": "crc-64-avro"}
     with serving("--workers", "2", folder=tmp_path, environ=environ) as server:
         ask(f"{server.url}/schema-repo/s", "PUT", form={})

@@ -1,4 +1,4 @@
-"""Secrets stay where they belong: none is in what a server prints, measures or answers, whatever it is asked."""
+"""No secret appears in a server's output, metrics or answers."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ CREDENTIALS: list[dict[str, str]] = [
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    """A server that logs all it can; what it prints goes to the file `printed`."""
+    """Run a server with all logs on, whose output goes to the file `printed`."""
     environ = {"STELE_SECRETS_KEY": "env:SEALING", "SEALING": SEALING_KEY, "STELE_LOG_LEVEL": "debug"}
     flags = ["--store", f"sqlite:///{tmp_path}/stele.db", "--log-level", "debug"]
     with (
@@ -154,7 +154,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
 
 
 def test_a_whole_run_shows_no_secret(server: Running, tmp_path: Path) -> None:
-    """Every dialect, with credentials and secrets in headers, bodies, URLs and queries: none comes out again."""
+    """Requests to every dialect with secrets in headers, bodies, URLs and queries reveal none of them."""
     statuses = set()
     with httpx.Client(base_url=server.url, timeout=30) as client:
         for headers in CREDENTIALS:
@@ -188,7 +188,7 @@ STORES = [
 def test_a_store_that_does_not_open_shows_no_password(
     store: str, command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What a command says about a store that it cannot reach names the store without user, password and parameters."""
+    """Errors about an unreachable store name it without user, password and parameters."""
     monkeypatch.chdir(tmp_path)
     rest = {"serve": ["--port", "0"], "doctor": [], "log": [], "backup": ["copy.db"]}[command]
     words = ["log", "verify"] if command == "log" else [command]

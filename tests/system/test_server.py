@@ -1,4 +1,4 @@
-"""The server as a process: workers, health, metrics, signals, the front."""
+"""The server as a process: workers, health, metrics, signals, request handling."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"i
 
 
 def plain(field: str) -> dict[str, str]:
-    """A record schema with one defaulted field."""
+    """Return a record schema with one field that has a default."""
     return {
         "schema": json.dumps({"type": "record", "name": "R", "fields": [{"name": field, "type": "int", "default": 0}]})
     }
 
 
 def test_health_metrics_and_request_ids(tmp_path: Path) -> None:
-    """Live, ready and metrics answer; metrics are labelled by route, never by what a client put into a path."""
+    """Health and metrics answer. Metrics have routes as labels, never text of a client's path."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         assert call(f"{server.url}/health/live").body["status"] == "live"
         assert call(f"{server.url}/health/ready").body == {"status": "ready"}
@@ -51,7 +51,7 @@ def test_health_metrics_and_request_ids(tmp_path: Path) -> None:
 
 
 def test_several_workers_share_one_log(tmp_path: Path) -> None:
-    """Whichever worker answers, a write acknowledged by one is seen by all, at once, with one numbering."""
+    """A write acknowledged by one worker is visible in all workers at once, with one sequence of ids."""
     with serving("--workers", "3", folder=tmp_path) as server:
         call(f"{server.url}/config", "PUT", {"compatibility": "NONE"})
         schemas_by_id: dict[int, str] = {}
@@ -68,12 +68,12 @@ def test_several_workers_share_one_log(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 def test_workers_are_forked_after_loading(tmp_path: Path) -> None:
-    """Workers come from the loaded parent, share its memory, and end with it."""
+    """Workers are forked from the loaded parent, restarted when killed, and end with it."""
     with serving("--workers", "2", folder=tmp_path, starts_anew=True) as server:
         parent = server.process.pid
         children = Path(f"/proc/{parent}/task/{parent}/children")
         until = time.monotonic() + 60
-        while len(workers := children.read_text().split()) < 2:  # one of them may be ready before the other is there
+        while len(workers := children.read_text().split()) < 2:  # one may be ready before the other is started
             assert time.monotonic() < until, workers
             time.sleep(0.05)
         command = Path(f"/proc/{parent}/cmdline").read_bytes()
@@ -112,7 +112,7 @@ def test_concurrent_clients_race_for_the_same_schemas(tmp_path: Path) -> None:
 
 
 def test_the_testing_signal_empties_a_memory_registry(tmp_path: Path) -> None:
-    """SIGUSR1 forgets subjects, ids, levels and modes, within 30 ms; hot answers too."""
+    """SIGUSR1 removes subjects, ids, levels, modes and cached answers within 30 ms."""
     with serving("--store", "memory:", "--testing", folder=tmp_path) as server:
         call(f"{server.url}/subjects/s/versions", "POST", SCHEMA)
         call(f"{server.url}/config", "PUT", {"compatibility": "FULL"})
@@ -121,8 +121,8 @@ def test_the_testing_signal_empties_a_memory_registry(tmp_path: Path) -> None:
         assert call(f"{server.url}/schemas/ids/1").status == 200
         usual = time.monotonic() - begun
         os.kill(server.process.pid, signal.SIGUSR1)
-        # The time counts from when the server got a turn of the processor again. Where an answer takes as long as
-        # that, the machine is busy with something else.
+        # The time counts from the first answer after the signal. The pause grows with the usual time of an answer,
+        # since a busy machine takes longer.
         assert call(f"{server.url}/health/live").status == 200
         time.sleep(max(0.03, 5 * usual))
         assert call(f"{server.url}/subjects").body == []
@@ -133,7 +133,7 @@ def test_the_testing_signal_empties_a_memory_registry(tmp_path: Path) -> None:
 
 
 def test_testing_is_refused_on_a_durable_store() -> None:
-    """Nobody empties a durable registry by a signal, and settings say what is wrong."""
+    """`testing` is refused for a durable store, and other invalid settings are refused by name."""
     with pytest.raises(InvalidRequest, match="testing"):
         load_settings({"testing": True, "store": "sqlite:///x.db"}, environ={})
     with pytest.raises(InvalidRequest, match="workers"):
@@ -154,7 +154,7 @@ def test_a_restart_finds_everything(tmp_path: Path) -> None:
 
 
 def test_names_survive_the_path(tmp_path: Path) -> None:
-    """Slashes, percent signs, spaces, colons and letters of any script in subject names arrive as they were meant."""
+    """Slashes, percent signs, spaces, colons and non-ASCII letters in subject names are kept."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         names = ["a/b", "a%2Fb", "a b", "naïve-Ω", "50%", "a?b#c", "x/../y"]
         for name in names:
@@ -202,7 +202,7 @@ def _bad_bodies() -> list[bytes]:
 
 
 def test_bad_input_gets_the_dialects_own_refusal_and_changes_nothing(tmp_path: Path) -> None:
-    """Truncated, mistyped, oversized and bottomless bodies: 4xx with an error code, quickly, and nothing is stored."""
+    """Truncated, mistyped, oversized and deeply nested bodies quickly get 4xx with an error code; nothing is stored."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         for body in _bad_bodies():
             with limit_time(5, time.monotonic):
@@ -226,7 +226,7 @@ def test_an_occupied_port_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_port_of_its_own_for_one_dialect(tmp_path: Path) -> None:
-    """`--listen` gives a dialect a port where its paths begin at the root; the shared port goes on serving it, too."""
+    """`--listen` serves a dialect at the root of its own port, in addition to the shared port."""
     groups, repo = free_port(), free_port()
     flags = ["--store", "memory:", "--listen", f"pravega={groups}", "--listen", f"schema-repo={repo}"]
     with serving(*flags, folder=tmp_path) as server:
@@ -242,7 +242,7 @@ def test_a_port_of_its_own_for_one_dialect(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_damaged_store_is_said(tmp_path: Path, workers: str) -> None:
-    """A server that cannot read its store says why, and how to go on, as the last line; exit code 2."""
+    """A server that cannot read its store prints the reason and the remedy as the last line, and exits with 2."""
     with serving("--store", "sqlite:///log.db", folder=tmp_path) as server:
         call(f"{server.url}/subjects/a/versions", "POST", {"schema": '{"type": "enum", "name": "A", "symbols": ["X"]}'})
     file = tmp_path / "log.db"
@@ -257,7 +257,7 @@ def test_a_damaged_store_is_said(tmp_path: Path, workers: str) -> None:
 
 @pytest.mark.parametrize("listen", ["nobody=9000", "pravega", "pravega=x", "pravega=0", "pravega=1,native=1"])
 def test_ports_of_nobody_are_refused(listen: str) -> None:
-    """A port without a dialect we have, and two dialects on one port, are errors before anything starts."""
+    """A port for an unknown dialect, and two dialects on one port, are refused before the start."""
     with pytest.raises(InvalidRequest, match="listen"):
         parse_ports(load_settings({"listen": listen}).listen)
 
@@ -284,7 +284,7 @@ app()
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
-    """While the log is loaded the server is live and starting; when loading fails, the process ends with an error."""
+    """During loading, the server is live and reports `starting`; if loading fails, the process exits with 2."""
     port = free_port()
     flags = ["serve", "--store", "memory:", "--port", str(port), str(fails)]
     with (tmp_path / "said").open("wb") as output:
@@ -316,7 +316,7 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
 
 
 def test_a_store_that_vanished(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Without its file the server refuses writes, answers reads, is not ready, and says so once."""
+    """Without its file, the server refuses writes, answers reads, is not ready, and logs the error once."""
     with serving("--store", "sqlite:///log.db", folder=tmp_path) as server:
         assert call(f"{server.url}/subjects/s/versions", "POST", plain("a")).status == 200
         (tmp_path / "log.db").unlink()
@@ -336,7 +336,7 @@ def test_a_store_that_vanished(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ("trusted", "scheme"), [("", "http"), ("10.0.0.0/8", "http"), ("10.0.0.0/8, 127.0.0.1", "https")]
 )
 def test_forwarded_headers_count_from_named_proxies_only(tmp_path: Path, trusted: str, scheme: str) -> None:
-    """A link has the scheme a proxy names, if the settings name that proxy."""
+    """A link has the scheme from a proxy's header only if the settings trust that proxy."""
     environ = {"STELE_TRUSTED_PROXIES": trusted}
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
         with httpx.Client(base_url=server.url, timeout=60) as client:

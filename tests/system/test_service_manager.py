@@ -1,4 +1,4 @@
-"""A service manager such as systemd hands sockets to `stele serve` and hears when it is ready."""
+"""A service manager such as systemd passes sockets to `stele serve` and is notified when it is ready."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _listen(family: socket.AddressFamily, address: str | tuple[str, int]) -> soc
 
 
 def test_handed_over_sockets_serve(tmp_path: Path) -> None:
-    """A request sent before the process was started is answered, by port, by file and by the port of a dialect."""
+    """Passed sockets are served: a TCP port with a request from before the start, a Unix socket, a dialect's port."""
     with ExitStack() as stack:
         everything, dialect = (stack.enter_context(_listen(socket.AF_INET, ("127.0.0.1", 0))) for _ in "12")
-        reserved_socket = stack.enter_context(socket.socket())  # nobody else can listen there
+        reserved_socket = stack.enter_context(socket.socket())  # reserved: no other process can listen there
         reserved_socket.bind(("127.0.0.1", 0))
         port, own_port, other = (each.getsockname()[1] for each in (everything, dialect, reserved_socket))
-        # The path of a socket has room for about 100 characters; pytest's folders may be longer.
+        # The path of a socket may have about 100 characters; pytest's folders may be longer.
         short = Path(stack.enter_context(TemporaryDirectory(dir="/tmp")))
         file = stack.enter_context(_listen(socket.AF_UNIX, str(short / "stele.sock")))
         early = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=180))
@@ -80,7 +80,7 @@ def test_handed_over_sockets_serve(tmp_path: Path) -> None:
 
 
 def test_a_socket_that_does_not_listen_is_refused(tmp_path: Path) -> None:
-    """One sentence says what is wrong in the unit, and the exit code is that of a wrong setting."""
+    """A socket that does not listen is refused with an error about the unit, with the exit code of a wrong setting."""
     with socket.socket() as silent, _activate([silent], folder=tmp_path) as process:
         assert process.wait(180) == 2
         assert process.stderr is not None
@@ -91,7 +91,7 @@ def test_a_socket_that_does_not_listen_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_readiness_is_announced(workers: int, tmp_path: Path) -> None:
-    """The service manager hears that the server is ready, and then every second that it is not stuck."""
+    """The service manager is notified when the server is ready, and then repeatedly that it is alive."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
         messages.bind(str(tmp_path / "notify"))
         messages.settimeout(180)
@@ -102,4 +102,4 @@ def test_readiness_is_announced(workers: int, tmp_path: Path) -> None:
             assert httpx.get(f"{server.url}/health/ready", timeout=60).status_code == 200
             with limit_time(10, time.monotonic):
                 assert messages.recv(1000) == b"READY=1\nWATCHDOG=1"
-            messages.close()  # A server waits where more is to be said than fits in what nobody reads.
+            messages.close()  # closed, since the server would block on a full, unread socket

@@ -1,4 +1,4 @@
-"""A store from another distribution, installed beside Stele: found by its scheme, served, and its data kept."""
+"""A store from another distribution, installed next to Stele: it is found by its scheme and keeps its data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRIVER = StorageDriver(open_log, name_store=lambda url: "at a third party")
 
 
 def test_a_server_runs_on_it(tmp_path: Path) -> None:
-    """What is registered is there after a restart, and this node remembers in its state directory how far it came."""
+    """Registered schemas survive a restart, and the node keeps the mark of the log in its state directory."""
     info = tmp_path / "site" / "third_party-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""The first hour of four people, each at a terminal in an empty folder: what they type, and what they see."""
+"""First hour of four users, each at a terminal in an empty folder: their commands and the output."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Success = Callable[[], None]
 
 @pytest.fixture
 def forks(request: pytest.FixtureRequest) -> bool:
-    """Whether commands are forked, which takes less time than starting them: every day, where colours do not matter.
+    """Return whether commands are forked, which is faster: in everyday runs of tests that do not check colours.
 
-    The command line decides on colours when it is imported.
+    The command line chooses colours when it is imported.
     """
     return can_fork() and PROFILE == "everyday" and "columns" not in request.fixturenames
 
@@ -41,7 +41,7 @@ def succeed(
     capsys: pytest.CaptureFixture[str],
     forks: bool,
 ) -> Iterator[Success]:
-    """To be called at the first success of a story: prints how long it took from the empty folder."""
+    """Yield a function to call at the first success of a story. Prints the time from the empty folder to that call."""
     begun = time.monotonic()
     seconds: list[float] = []
     yield lambda: seconds.append(time.monotonic() - begun)
@@ -53,7 +53,7 @@ def succeed(
 
 @contextmanager
 def open_story(folder: Path, forks: bool) -> Iterator[tuple[Terminal, Terminal]]:
-    """Two terminals in one folder: for the server, and for the person who uses it."""
+    """Open two terminals in one folder: for the server and for its user."""
     with open_terminals(folder / "story") as terminals:
         if forks:
             server = get_fork_server()
@@ -64,12 +64,15 @@ def open_story(folder: Path, forks: bool) -> Iterator[tuple[Terminal, Terminal]]
 
 
 def read_steps(page: str, until: str) -> list[Step]:
-    """The blocks of a page before a heading."""
+    """Return the blocks of a page before a heading."""
     return list(list_steps((DOCS / page).read_text(encoding="utf-8").split(f"## {until}\n")[0]))
 
 
 def follow(terminal: Terminal, step: Step, address: str, seconds: float = 180.0) -> Shown:
-    """Type a block of a page as it stands there; it must end and print as the page says, and fit the terminal."""
+    """Type a block of a page and return its output.
+
+    Asserts that it ends with the exit code and the output of the page, and fits the terminal.
+    """
     if step.kind == "python":
         (terminal.folder / "snippet.py").write_text(step.code.replace(PAGE_ADDRESS, address), encoding="utf-8")
         output = terminal.type("python snippet.py", seconds=seconds)
@@ -87,7 +90,7 @@ def follow(terminal: Terminal, step: Step, address: str, seconds: float = 180.0)
 
 
 def start_server(terminal: Terminal, other: Terminal, store: str) -> str:
-    """Start a registry in one terminal, and tell the other one where it is; returns the address."""
+    """Start a registry in one terminal, set its address in the other one, and return the address."""
     port = free_port()
     terminal.start(f"stele serve --store {store} --port {port}", f"Stele on http://127.0.0.1:{port}, log in {store}")
     address = f"http://127.0.0.1:{port}"
@@ -97,7 +100,7 @@ def start_server(terminal: Terminal, other: Terminal, store: str) -> str:
 
 
 def wait_until_ready(address: str) -> None:
-    """Return once a server that has printed its address serves: its port is taken then, and answers a moment later."""
+    """Wait until a server that has printed its address is ready."""
     until = time.monotonic() + 120
     while True:
         with suppress(OSError):
@@ -109,7 +112,7 @@ def wait_until_ready(address: str) -> None:
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_serve_register_be_refused_mend_register(tmp_path: Path, columns: int, succeed: Success) -> None:
-    """The tutorial, to the letter: a refusal names rule, place, why and fix in lines that fit, in colours."""
+    """The tutorial works as written. A refusal shows rule, path, reason and fix in colours, in lines that fit."""
     register, refuse_check, refuse, mend = read_steps("tutorial/ten-minutes.md", "Read old data with the new schema")
     with open_terminals(tmp_path / "story", columns) as (server, person):
         address = start_server(server, person, "memory:")
@@ -128,7 +131,7 @@ def test_serve_register_be_refused_mend_register(tmp_path: Path, columns: int, s
         for command in ("schema register orders-value broken.avsc", "check broken.avsc --against order.avsc"):
             piped = person.type(f"stele {command} 2>&1 | cat")
             assert not piped.is_coloured
-            assert piped.text in {refused.text, checked.text}  # but for line breaks, a terminal shows what a pipe gets
+            assert piped.text in {refused.text, checked.text}  # only line breaks differ between terminal and pipe
         mended = follow(person, mend, address)
         assert "orders-value version 2, id 2" in mended.text
         assert server.interrupt().code == 0
@@ -145,7 +148,7 @@ SCHEMA = """{
 
 
 def test_a_pull_request_is_checked(tmp_path: Path, succeed: Success, forks: bool) -> None:
-    """Two files of a branch, one of them breaking: it is annotated at its line, and passes when it is mended."""
+    """Of two changed files, the incompatible one is annotated at its line, and the check passes after the fix."""
     money = MONEY.replace('"long"}', '"long"}, {"name": "currency", "type": "string", "default": "EUR"}')
     order = SCHEMA.replace('"Money"}', '"Money"},\n    {"name": "note", "type": "string"}')
     with open_story(tmp_path, forks) as (_, person):
@@ -197,7 +200,7 @@ def test_back_up_break_restore(tmp_path: Path, succeed: Success, forks: bool) ->
         assert "has a wrong checksum" in damaged.text
         assert "first-value 1 1" in damaged.text
         refused = server.type(f"stele serve --store {store} --port 0")
-        server.assert_fits(Shown(refused.raw.partition("\n")[2]))  # below the line with the address
+        server.assert_fits(Shown(refused.raw.partition("\n")[2]))  # without the line with the address
         assert refused.code == 2
         assert "is damaged. Going on could give ids out twice: restore the newest backup" in refused.text
         server.type("rm -f stele.db stele.db-wal stele.db-shm")
@@ -217,7 +220,7 @@ def test_back_up_break_restore(tmp_path: Path, succeed: Success, forks: bool) ->
 
 
 def test_from_the_first_pipeline_to_the_first_row(tmp_path: Path, succeed: Success, forks: bool) -> None:
-    """The page on pipelines, to the letter, up to rows and dead letters; Java starts once."""
+    """The page on pipelines works as written, up to rows and dead letters. Java starts once."""
     register, write, run = read_steps("how-to/pipeline.md", "From files, from Kafka")
     with open_story(tmp_path, forks) as (server, person):
         address = start_server(server, person, "memory:")

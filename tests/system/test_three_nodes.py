@@ -1,4 +1,4 @@
-"""Three nodes on one store: clients that know all of them do not see that one of them dies."""
+"""Three nodes on one store: clients that know all URLs do not notice the loss of one node."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ pytestmark = pytest.mark.servers
 
 
 class Cluster(NamedTuple):
-    """Nodes of one store, and what a client with all their URLs is given."""
+    """Nodes of one store, and the URLs that a client gets."""
 
     nodes: list[Running]
 
     @property
     def urls(self) -> str:
-        """All URLs, with commas between."""
+        """All URLs, separated by commas."""
         return ",".join(node.url for node in self.nodes)
 
 
 @pytest.fixture(scope="module", params=["postgres", "kafka"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three nodes on a store that runs."""
+    """Run three nodes on a running store."""
     folder: Path = tmp_path_factory.mktemp(request.param)
     with ExitStack() as stack:
         store = stack.enter_context(STORES[request.param](folder))
@@ -64,7 +64,7 @@ def _work_with_ours(urls: str) -> Callable[[int], int]:
 
 
 def _work_with_confluents(urls: str) -> Callable[[int], int]:
-    # It tries the next URL after its retries, which take seconds: several URLs take their place.
+    # The client tries the next URL only after its retries, which take seconds. With several URLs it needs none.
     client = ConfluentClient({"url": urls, "max.retries": 0})
 
     def work(number: int) -> int:
@@ -76,7 +76,7 @@ def _work_with_confluents(urls: str) -> Callable[[int], int]:
 
 
 def test_the_loss_of_a_node_is_not_seen(cluster: Cluster) -> None:
-    """Clients with three URLs, ours and Confluent's own, go on; what was acknowledged is on the nodes that are left."""
+    """Stele's and Confluent's clients with three URLs continue. The remaining nodes have every acknowledged version."""
     failures: list[BaseException] = []
     acknowledged: dict[str, list[int]] = {"ours": [], "theirs": []}
     done = threading.Event()

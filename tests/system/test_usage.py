@@ -1,4 +1,4 @@
-"""`stele subject delete` tells what a recorded census saw, against a real server."""
+"""`stele subject delete` reports the usage that a census recorded, against a real server."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ NOON = 1_795_305_600_000  # 2026-11-22
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server."""
+    """Run a server and yield its URL."""
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as server:
         yield server.url
 
 
 def delete_subject(url: str, *arguments: str) -> Result:
-    """What the command says."""
+    """Run `stele subject delete` and return its result."""
     return CliRunner().invoke(app, ["subject", "delete", *arguments, "--registry", url])
 
 
 def test_warned_and_refused(url: str) -> None:
-    """Records that were seen are told of, and keep the version where that is asked for; others go in silence."""
+    """Deleting a version in use prints a warning and fails with `--if-unused`; an unused one is deleted silently."""
     with SchemaRegistryClient(url) as client:
         first = client.register("a", Schema('"int"'))
         client.register("b", Schema('"long"'))
@@ -58,7 +58,7 @@ def test_warned_and_refused(url: str) -> None:
 
 
 def test_what_is_not_there(url: str) -> None:
-    """A subject nobody has, and a version that is none, end with a sentence and nothing else."""
+    """An unknown subject and an invalid version exit with 2 and an error, without output."""
     for arguments, why in (
         (("nobody",), "not found"),
         (("nobody", "--if-unused"), "nobody"),

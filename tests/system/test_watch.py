@@ -1,4 +1,4 @@
-"""Followers of a real server: `stele watch`, and a stop that does not wait for those who only wait."""
+"""Followers of a real server: `stele watch`, streams and long polls. A stop does not wait for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def register(url: str, subject: str) -> None:
 
 
 def test_watch_prints_changes(tmp_path: Path) -> None:
-    """Lines come as changes happen, also those behind a given position; a filter leaves others out."""
+    """Changes are printed as they happen, also from a given position. A filter omits others."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         register(server.url, "first")
         command = [sys.executable, "-m", "stele.cli", "watch", "--registry", server.url, "-o", "json"]
@@ -37,7 +37,7 @@ def test_watch_prints_changes(tmp_path: Path) -> None:
 
 
 def test_stop_does_not_wait_for_followers(tmp_path: Path) -> None:
-    """A stream and a long poll end with the server, at once, and not when their time is over."""
+    """A stream and a long poll end at once when the server stops."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         requests = [({"accept": "text/event-stream"}, "/api/events"), ({}, "/api/events?after=99&wait=40")]
         clients = [threading.Thread(target=follow, args=(server.url + path, headers)) for headers, path in requests]
@@ -52,7 +52,7 @@ def test_stop_does_not_wait_for_followers(tmp_path: Path) -> None:
 
 
 def follow(url: str, headers: dict[str, str]) -> None:
-    """Read an answer to its end, whatever that is."""
+    """Read an answer to its end."""
     try:
         with httpx.stream("GET", url, headers=headers, timeout=60) as answer:
             answer.read()

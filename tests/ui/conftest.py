@@ -18,7 +18,7 @@ expect.set_options(timeout=90_000)  # five seconds are too few for a page on a b
 
 
 def install_packages(folder: Path) -> Path:
-    """Install the packages of Node as their lock file says; return the folder that holds them."""
+    """Install the Node packages of the lock file, and return the folder that holds them."""
     assert shutil.which("npm"), "npm is missing: these tests need Node 20 or newer"
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copy(HERE / "node" / name, folder)
@@ -28,7 +28,7 @@ def install_packages(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server that is filled once; tests change nothing in it."""
+    """The address of a server with content; tests change nothing in it."""
     folder = tmp_path_factory.mktemp("pages")
     with serving("--store", "memory:", folder=folder, environ=prepare_files(folder)) as running:
         with httpx.Client(base_url=running.url, timeout=60) as client:

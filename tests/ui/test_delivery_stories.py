@@ -1,4 +1,4 @@
-"""Carry schemas between two registries from the pages alone: an exporter and a replication, from form to end."""
+"""Copying schemas between two registries with the pages alone: an exporter and a replication, from form to deletion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Two registries that may ask each other; both have a subject `taken` of their own."""
+    """Two registries that may send requests to each other; both have a subject `taken` of their own."""
     folder = tmp_path_factory.mktemp("pair")
     settings = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
     first = {**settings, "STELE_PUBLIC_URL": "https://here.example.org", "STELE_STATE_DIR": str(folder / "here")}
@@ -46,7 +46,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def reload_until(page: Page, text: str) -> None:
-    """Load the page again until it says that."""
+    """Reload the page until it contains a text."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         if text in page.locator("main").inner_text():
@@ -58,7 +58,7 @@ def reload_until(page: Page, text: str) -> None:
 
 @WAYS
 def test_export_to_another_registry(browser: Browser, pair: Pair, width: int, scripts: bool) -> None:
-    """What the form names arrives there; then the exporter is paused, resumed, reset, changed and deleted."""
+    """The exporter of the form copies schemas there; then it is paused, resumed, reset, changed and deleted."""
     name = f"to-{width}"
     with open_page(browser, width=width, scripts=scripts) as page:
         page.goto(f"{pair.here}/ui/exporters")
@@ -91,7 +91,7 @@ def test_export_to_another_registry(browser: Browser, pair: Pair, width: int, sc
 
 @WAYS
 def test_follow_another_registry(browser: Browser, pair: Pair, width: int, scripts: bool) -> None:
-    """What the other registry has is here; what stands in the way is named with its fix; it is paused and ended."""
+    """The replication copies schemas here, and a conflict is listed with its fix; then it is paused and deleted."""
     name = f"from-{width}"
     with open_page(browser, width=width, scripts=scripts) as page:
         page.goto(f"{pair.here}/ui/replications")

@@ -1,8 +1,8 @@
-"""Pages of another origin that use the registry: they make the requests of lensesio/schema-registry-ui, in a browser.
+"""Pages of another origin that use the registry. They send the requests of lensesio/schema-registry-ui in a browser.
 
-That application is in no package registry and its licence keeps its files out of this repository. Its sources (release
-0.9, `src/factories/schema-registry-factory.js` and the controllers) tell which requests it makes: with the `$http` of
-AngularJS, which is what makes them here, unmodified; each body ends in a quotation mark that does not belong there.
+That application is in no package registry, and its licence keeps its files out of this repository. The requests come
+from its sources (release 0.9, `src/factories/schema-registry-factory.js` and the controllers). The tests send them with
+the unmodified `$http` of AngularJS, as it does. Each body ends in a superfluous quotation mark, as in that application.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class ForeignPage(NamedTuple):
     registry: str
 
     def send(self, method: str, path: str, data: str | None = None) -> Any:
-        """Return the body of the answer. Fails unless the page may read it and its status is 200."""
+        """Return the body of the response. Fails unless the page may read it and its status is 200."""
         status, body = self.try_to_send(method, path, data)
         assert status == 200, (method, path, status, body)
         return body
 
     def try_to_send(self, method: str, path: str, data: str | None = None) -> tuple[int, Any]:
-        """Return status and body of the answer; the status is -1 where the browser keeps it from the page."""
+        """Return status and body of the response; the status is -1 if the browser blocks the response."""
         status, body = self.page.evaluate(_SEND, [method, self.registry + path, data])
         return status, body
 
 
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The origin of a server of files, which holds a page with AngularJS."""
+    """The origin of a file server that has a page with AngularJS."""
     packages = install_packages(tmp_path_factory.mktemp("foreign"))
     folder = tmp_path_factory.mktemp("site")
     shutil.copy(packages / "angular" / "angular.min.js", folder)
@@ -73,7 +73,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def foreign(browser: Browser, origin: str, tmp_path: Path) -> Iterator[ForeignPage]:
-    """The page, beside a registry that lets its origin read."""
+    """The page, and a registry that allows its origin to read."""
     settings = {"STELE_CORS_ORIGINS": origin}
     with serving("--store", "memory:", folder=tmp_path, environ=settings) as running, open_page(browser) as page:
         page.goto(origin)
@@ -81,12 +81,12 @@ def foreign(browser: Browser, origin: str, tmp_path: Path) -> Iterator[ForeignPa
 
 
 def write_body(schema: dict[str, Any]) -> str:
-    """Return a body with a schema as that application writes it: the mark at its end is one too many."""
+    """Return a body with a schema as that application writes it, with a superfluous quotation mark at its end."""
     return f"""{json.dumps({"schema": json.dumps(schema)})}'"""
 
 
 def test_a_foreign_user_interface_works_from_another_origin(foreign: ForeignPage) -> None:
-    """Create a subject, list, evolve, show its history, set policies, delete: each request is answered to the page."""
+    """The page can create, list and evolve a subject, show its history, set policies, and delete it."""
     assert foreign.send("GET", "/subjects/") == []
     first = foreign.send("POST", "/subjects/orders-value/versions", write_body(FIRST))["id"]
     assert foreign.send("GET", "/subjects/") == ["orders-value"]
@@ -115,7 +115,7 @@ def test_a_foreign_user_interface_works_from_another_origin(foreign: ForeignPage
 
 
 def test_a_refusal_can_be_read_from_another_origin(foreign: ForeignPage) -> None:
-    """That application decides by status and code of an error, so the browser must let its page see them."""
+    """The page can read the status and the code of an error, which that application needs."""
     foreign.send("POST", "/subjects/orders-value/versions", write_body(FIRST))
     status, error = foreign.try_to_send("POST", "/subjects/orders-value/versions", write_body(BROKEN))
     assert (status, error["error_code"]) in {(409, 409), (409, 40901)}
@@ -125,7 +125,7 @@ def test_a_refusal_can_be_read_from_another_origin(foreign: ForeignPage) -> None
 
 
 def test_an_origin_that_is_not_listed_sees_nothing(browser: Browser, origin: str, tmp_path: Path) -> None:
-    """The browser keeps every answer from it, and its changes are not made."""
+    """The browser blocks every response from an origin that is not allowed, and its changes are not made."""
     settings = {"STELE_CORS_ORIGINS": f"http://127.0.0.1:{free_port()}"}
     with serving("--store", "memory:", folder=tmp_path, environ=settings) as running, open_page(browser) as page:
         page.goto(origin)

@@ -1,4 +1,4 @@
-"""Names that want to be markup, turn the line round or have no end break no page, on a phone either."""
+"""Names with markup, direction overrides or extreme length break no page, not even on a phone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def test_no_page_is_wider_than_a_phone_or_runs_a_foreign_script(browser: Browser, hostile: httpx.Client) -> None:
-    """Whatever the names, the body does not scroll sideways, and nothing of theirs becomes an element or runs."""
+    """With such names, no page scrolls sideways, and no text of them becomes an element or runs."""
     wrong: list[str] = []
     with open_page(browser, width=NARROW) as page:
         page.on("dialog", lambda dialog: wrong.append(f"{page.url[:100]} says {dialog.message}"))

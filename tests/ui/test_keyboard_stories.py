@@ -1,4 +1,4 @@
-"""The seven stories that people come for, with keys alone: in the light and in the dark, wide and on a phone."""
+"""The seven main tasks of users with the keyboard alone: in the light and the dark theme, wide and on a phone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def tab_to(page: Page, selector: str) -> None:
-    """Press Tab until what has the focus matches a selector, and see that the focus shows."""
+    """Press Tab until the focused element matches a selector, and check that its focus is visible."""
     for _ in range(_MOST_TABS):
         page.keyboard.press("Tab")
         if page.evaluate("selector => document.activeElement.matches(selector)", selector):
@@ -48,13 +48,13 @@ def tab_to(page: Page, selector: str) -> None:
 
 
 def press_enter_on(page: Page, selector: str) -> None:
-    """Press Tab until what has the focus matches a selector, then Enter."""
+    """Press Tab until the focused element matches a selector, then Enter."""
     tab_to(page, selector)
     page.keyboard.press("Enter")
 
 
 def expect_visible_focus(page: Page, selector: str) -> None:
-    """What has the focus has an outline, at once or, as the editor's, soon."""
+    """Check that the focused element has an outline, after a short time at most."""
     for _ in range(400):
         if page.evaluate(_FOCUS_SHOWS):
             return
@@ -63,7 +63,7 @@ def expect_visible_focus(page: Page, selector: str) -> None:
 
 
 def skip_to_content(page: Page) -> None:
-    """Follow the first link of a page, which leads past the menu."""
+    """Follow the first link of a page, which skips the menu."""
     press_enter_on(page, ".skip")
 
 
@@ -77,7 +77,7 @@ def search(page: Page, text: str) -> None:
 
 
 def write_schema(page: Page, record: object) -> None:
-    """Replace the text in the editor and leave it, as its keys do: Escape, then Tab."""
+    """Replace the text in the editor and leave the editor with its keys: Escape, then Tab."""
     tab_to(page, ".cm-editor")
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(json.dumps(record))
@@ -86,7 +86,7 @@ def write_schema(page: Page, record: object) -> None:
 
 @IN_EVERY_WINDOW
 def test_find_a_field_and_see_since_when_it_exists(browser: Browser, address: str, width: int, dark: bool) -> None:
-    """Search for it, open its row, and read the version."""
+    """A user can search for a field, open its row, and read the version since which it exists."""
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui")
         search(page, "zip")
@@ -98,7 +98,7 @@ def test_find_a_field_and_see_since_when_it_exists(browser: Browser, address: st
 
 @IN_EVERY_WINDOW
 def test_propose_see_who_breaks_mend_register(browser: Browser, address: str, width: int, dark: bool) -> None:
-    """Check what breaks another schema, write what does not, check and register it."""
+    """A user can check a change that breaks another schema, correct it, check it again and register it."""
     name = f"place{width}{dark}"
     make_subjects(address, name)
     record = {"type": "record", "name": "Place", "namespace": name, "fields": [{"name": "city", "type": "int"}]}
@@ -123,7 +123,7 @@ def test_propose_see_who_breaks_mend_register(browser: Browser, address: str, wi
 
 @IN_EVERY_WINDOW
 def test_compare_versions_2_and_5(browser: Browser, address: str, width: int, dark: bool) -> None:
-    """Choose the version by typing its number in the list."""
+    """A user can choose a version by typing its number in the list."""
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui/subjects/{SUBJECT}")
         skip_to_content(page)
@@ -138,7 +138,7 @@ def test_compare_versions_2_and_5(browser: Browser, address: str, width: int, da
 
 @IN_EVERY_WINDOW
 def test_why_was_this_refused_yesterday(browser: Browser, address: str, width: int, dark: bool) -> None:
-    """Go to the refusals by the menu, and look for the caller."""
+    """A user can open the refusals from the menu, and search for a caller."""
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui")
         press_enter_on(page, '.menu a[href$="/refusals"]')
@@ -154,7 +154,7 @@ def test_why_was_this_refused_yesterday(browser: Browser, address: str, width: i
 
 @IN_EVERY_WINDOW
 def test_decode_these_bytes(browser: Browser, address: str, width: int, dark: bool) -> None:
-    """Type bytes, send them, and read the record."""
+    """A user can type bytes, send them, and read the record."""
     with open_page(browser, width=width, dark=dark) as page:
         page.goto(f"{address}/ui/decode")
         skip_to_content(page)
@@ -167,7 +167,7 @@ def test_decode_these_bytes(browser: Browser, address: str, width: int, dark: bo
 
 @IN_EVERY_WINDOW
 def test_may_i_delete_this_and_recover_it(browser: Browser, address: str, width: int, dark: bool) -> None:
-    """See what stands in the way of one, delete another one, and recover it."""
+    """A user can read what prevents a deletion, delete another subject, and recover it."""
     name = f"depot{width}{dark}"
     make_subjects(address, name)
     with open_page(browser, width=width, dark=dark) as page:

@@ -1,4 +1,4 @@
-"""What people come for, done in a browser: with a mouse, with keys alone, without scripts, on a phone, at night."""
+"""Main tasks of users in a browser: with mouse or keyboard, without scripts, on a phone, and in the dark theme."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 @contextmanager
 def open_page(browser: Browser, *, width: int = WIDE, dark: bool = False, scripts: bool = True) -> Iterator[Page]:
-    """A page of a fresh profile."""
+    """Yield a page of a fresh profile."""
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if dark else "light",
@@ -31,7 +31,7 @@ def open_page(browser: Browser, *, width: int = WIDE, dark: bool = False, script
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_find_a_field_and_see_since_when_it_exists(browser: Browser, url: str, width: int, scripts: bool) -> None:
-    """From the first page: search for a part of a field's name, open it, read since which version it is there."""
+    """A user can search for a part of a field's name on the home page, open the field, and read its first version."""
     with open_page(browser, width=width, scripts=scripts) as page:
         page.goto(f"{url}/ui")
         page.get_by_label("Search by name, id or field").fill("zip")
@@ -46,7 +46,7 @@ def test_find_a_field_and_see_since_when_it_exists(browser: Browser, url: str, w
 
 
 def test_compare_versions_2_and_5(context: BrowserContext, url: str) -> None:
-    """From the page of a schema: choose two versions; the meaning stands before the text, and the address holds it."""
+    """A user can choose two versions; their changes stand before the texts, and the address holds the choice."""
     page = context.new_page()
     page.goto(f"{url}/ui/subjects/{SUBJECT}")
     page.get_by_role("link", name="Compare", exact=True).click()
@@ -112,7 +112,7 @@ def test_filters_apply_at_once(context: BrowserContext, url: str) -> None:
 
 
 def test_the_theme_is_the_systems_until_somebody_chooses(browser: Browser, url: str) -> None:
-    """Pages are dark where the system is; the switch turns that round and is remembered."""
+    """Pages use the theme of the system; the switch inverts it and its choice is stored."""
     read = "getComputedStyle(document.body).backgroundColor"
     with open_page(browser) as page:
         page.goto(f"{url}/ui")
@@ -129,7 +129,7 @@ def test_the_theme_is_the_systems_until_somebody_chooses(browser: Browser, url: 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_every_page_fits_and_keeps_to_its_origin(browser: Browser, url: str, pages: dict[str, str], width: int) -> None:
-    """No page is wider than its window, asks another origin, breaks its own policy or has a failing script."""
+    """No page is wider than its window, contacts another origin, violates its own policy or has a failing script."""
     with open_page(browser, width=width) as page:
         wrong: list[str] = []
         page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
@@ -149,7 +149,7 @@ def test_every_page_fits_and_keeps_to_its_origin(browser: Browser, url: str, pag
 
 
 def test_the_first_page_of_an_empty_registry_fits(browser: Browser, tmp_path: Path) -> None:
-    """Its long commands scroll inside their boxes, and what read-only pages refuse is said once."""
+    """Long commands scroll inside their boxes, and read-only pages state the reason of a refusal once."""
     with serving("--store", "memory:", folder=tmp_path, environ={"STELE_UI_READ_ONLY": "true"}) as running:
         for width in (WIDE, NARROW):
             with open_page(browser, width=width) as page:
@@ -188,7 +188,7 @@ def test_print_shows_the_content_alone(context: BrowserContext, url: str) -> Non
 def test_axe_finds_nothing_serious(
     browser: Browser, url: str, pages: dict[str, str], axe: str, width: int, dark: bool
 ) -> None:
-    """Nothing on any page keeps out whoever does not see it well or uses no mouse; nor does an answer to a form."""
+    """Axe reports no serious accessibility problem on any page, nor on the response to a form."""
     wrong = []
     with open_page(browser, width=width, dark=dark) as page, open_page(browser, scripts=False) as sender:
         for name, path in pages.items():
@@ -202,14 +202,14 @@ def test_axe_finds_nothing_serious(
 
 
 def show_answer(page: Page, sender: Page) -> None:
-    """Show on one page what another one without scripts has got: axe is a script."""
+    """Copy the content of a page without scripts into a page with scripts, because axe is a script."""
     answer, at = sender.content(), sender.url
     page.route(lambda url: url == at, lambda route: route.fulfill(body=answer, content_type="text/html"), times=1)
     page.goto(at)
 
 
 def find_violations(page: Page, axe: str, name: str) -> list[str]:
-    """Return what axe finds on a page that is serious."""
+    """Return the serious problems that axe reports on a page."""
     page.evaluate(axe)
     report = page.evaluate(f"axe.run(document, {json.dumps({'resultTypes': ['violations']})})")
     return [

@@ -1,4 +1,4 @@
-"""What people come to do, done in a real browser: propose, mend, register; decode; delete and recover; ask why."""
+"""Main tasks of users in a browser: propose, correct and register; decode; delete and recover; find a refusal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def own_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def make_subjects(url: str, name: str) -> None:
-    """A subject, and another one that refers to it; the policy of the first takes anything."""
+    """Register a subject, whose policy accepts anything, and another one that refers to it."""
     kept = {"type": "record", "name": "Place", "namespace": name, "fields": [{"name": "city", "type": "string"}]}
     user = {"type": "record", "name": "Trip", "namespace": name, "fields": [{"name": "to", "type": f"{name}.Place"}]}
     with httpx.Client(base_url=url, timeout=60) as client:
@@ -41,7 +41,7 @@ def make_subjects(url: str, name: str) -> None:
 
 
 def write_schema(page: Page, text: str, *, scripts: bool = True) -> None:
-    """Put a text in the place of what the editor, or the textarea without scripts, holds."""
+    """Replace the text in the editor, or in the textarea without scripts."""
     if scripts:
         page.locator(".cm-content").first.click()
         page.keyboard.press("Control+a")
@@ -55,7 +55,7 @@ def write_schema(page: Page, text: str, *, scripts: bool = True) -> None:
 def test_propose_a_change_see_who_breaks_mend_it_register(
     browser: Browser, own_url: str, width: int, scripts: bool
 ) -> None:
-    """The check names reason, fix and the schema that would break through a reference; mended, it is registered."""
+    """The check shows the reason, the fix and the referring schema that breaks; a corrected schema is registered."""
     name = f"place{width}{'s' if scripts else 'n'}"
     make_subjects(own_url, name)
     fields = [{"name": "city", "type": "int"}]
@@ -86,7 +86,7 @@ def test_propose_a_change_see_who_breaks_mend_it_register(
 
 
 def test_a_syntax_error_stands_at_its_line(browser: Browser, own_url: str) -> None:
-    """The message names the line, and the editor marks it; nothing breaks the policy of the page."""
+    """The message names the line, and the editor marks it without violating the policy of the page."""
     with open_page(browser) as page:
         wrong: list[str] = []
         page.on("console", lambda message: wrong.append(message.text) if "policy" in message.text.lower() else None)
@@ -102,7 +102,7 @@ def test_a_syntax_error_stands_at_its_line(browser: Browser, own_url: str) -> No
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_decode_these_bytes(browser: Browser, own_url: str, scripts: bool) -> None:
-    """With keys alone: paste, send, read which schema they name and the record."""
+    """With the keyboard alone, a user can paste bytes, send them, and read their schema and their record."""
     with open_page(browser, scripts=scripts, width=NARROW) as page:
         page.goto(f"{own_url}/ui/decode")
         area = page.get_by_label("Bytes")
@@ -120,7 +120,7 @@ def test_decode_these_bytes(browser: Browser, own_url: str, scripts: bool) -> No
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_may_i_delete_this_and_recover_it(browser: Browser, own_url: str, scripts: bool) -> None:
-    """Who refers to it stands in the way; once that is gone it can be deleted, and recovered with its id."""
+    """A referring schema prevents a deletion; without it, the subject can be deleted and recovered with its id."""
     name = f"depot{'s' if scripts else 'n'}"
     make_subjects(own_url, name)
     with open_page(browser, scripts=scripts) as page:
@@ -142,7 +142,7 @@ def test_may_i_delete_this_and_recover_it(browser: Browser, own_url: str, script
 
 
 def test_a_policy_is_tried_before_it_is_set(browser: Browser, own_url: str) -> None:
-    """The preview shows what the last versions would have answered; saving leads back with the new policy in force."""
+    """The preview has the verdicts on the last versions; saving leads back to the page with the new policy in force."""
     with open_page(browser) as page:
         page.goto(f"{own_url}/ui/subjects/{SUBJECT}/policy")
         page.get_by_label("FULL_TRANSITIVE").check()
@@ -155,7 +155,7 @@ def test_a_policy_is_tried_before_it_is_set(browser: Browser, own_url: str) -> N
 
 
 def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
-    """What is registered while the page is open stands on top, without a reload and once; filters hold."""
+    """Versions registered while the page is open appear at the top once, without a reload; filters apply."""
     sending = httpx.Client(base_url=own_url, timeout=60)
     with open_page(browser) as page, open_page(browser) as filtered, sending as client:
         wrong: list[str] = []
@@ -184,7 +184,7 @@ def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_an_archive_is_imported_from_the_page(browser: Browser, own_url: str, tmp_path: Path, scripts: bool) -> None:
-    """Choose the file, read the plan, import it: the versions are there with their ids, and a second plan is empty."""
+    """After the import of an archive, the versions have their ids, and a second plan is empty."""
     archive, store = tmp_path / "shop.stele.zst", f"sqlite:///{tmp_path / 'other.db'}"
     name, schema_id = ("moved", 4711) if scripts else ("moved-without-scripts", 4712)
     with serving("--store", store, folder=tmp_path) as other, httpx.Client(base_url=other.url, timeout=60) as client:
@@ -214,7 +214,7 @@ def test_an_archive_is_imported_from_the_page(browser: Browser, own_url: str, tm
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path, scripts: bool) -> None:
-    """After the login the page of refusals names who was refused what: by which rule, or for want of which right."""
+    """After the login, the page of refusals names the caller, the request, and the rule or the missing right."""
     (tmp_path / "users").write_text(bcrypt_line("ann", "one") + bcrypt_line("bob", "two"))
     settings = {
         "STELE_AUTHENTICATION": "basic",

@@ -1,4 +1,4 @@
-"""What `pip install stele-registry` brings without extras: its size, and that it suffices for what the pages say."""
+"""Size and contents of `pip install stele-registry` without extras: enough for what the pages promise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTIONAL = (
     "grpc_tools", "google.type", "uvloop", "cramjam", "zstandard", "opentelemetry", "pyspark", "pandas", "pyarrow",
     "numpy", "numba", "pyiceberg", "confluent_kafka", "lxml", "xmlschema", "cryptography", "celpy", "prompt_toolkit",
 )  # fmt: skip
-"""Modules of packages that only extras bring."""
+"""Modules of packages that only extras install."""
 _SERVE_WITHOUT_EXTRAS = """
 import sys
 class Missing:
@@ -57,7 +57,7 @@ def _collect_distributions() -> dict[str, Distribution]:
 
 
 def test_the_base_stays_small() -> None:
-    """Without extras, the files of Stele and of all it needs have 60 MB at most; compiled bytecode does not count."""
+    """Without extras, the files of Stele and its dependencies take at most 60 MB, without compiled bytecode."""
     sizes = {
         name: sum(
             path.stat().st_size
@@ -72,7 +72,7 @@ def test_the_base_stays_small() -> None:
 
 
 def test_a_server_needs_no_extra() -> None:
-    """Server, client and serdes work without any optional package; Protobuf and XSD say which extra they need."""
+    """Server, client and serdes work without optional packages. Errors of Protobuf and XSD name the extra they need."""
     code = _SERVE_WITHOUT_EXTRAS.replace("OPTIONAL", repr(OPTIONAL))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

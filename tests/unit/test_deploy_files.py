@@ -16,7 +16,7 @@ METRIC = re.compile(r"\bstele_\w+")
 
 
 def list_exposed_names() -> set[str]:
-    """The names under which Prometheus sees the metrics of docs/reference/metrics.md."""
+    """Return the names under which Prometheus sees the metrics of docs/reference/metrics.md."""
     suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
     page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(stele_\w+)` \| (\w+) \|", page, re.MULTILINE)
@@ -25,12 +25,12 @@ def list_exposed_names() -> set[str]:
 
 @pytest.mark.parametrize("path", [DASHBOARD, RULES], ids=lambda path: path.name)
 def test_metrics_exist(path: Path) -> None:
-    """No expression names a metric that nothing exposes."""
+    """Expressions name only metrics that exist."""
     assert set(METRIC.findall(path.read_text(encoding="utf-8"))) - list_exposed_names() == set()
 
 
 def test_panels_of_the_dashboard_differ() -> None:
-    """Each panel has its own number and place, and an expression."""
+    """Each panel has its own id and position, and an expression."""
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
     assert len(places) == len({panel["id"] for panel in panels}) == len(panels)
@@ -38,7 +38,7 @@ def test_panels_of_the_dashboard_differ() -> None:
 
 
 def test_alerts_are_explained() -> None:
-    """The page on operating has a row for each alert, and no other."""
+    """The page on operating has exactly one row for each alert."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     alerts = {rule["alert"] for group in groups for rule in group["rules"]}
     page = (ROOT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How documentation pages are read: blocks, what they show, checks that are hidden."""
+"""How documentation pages are read: blocks, their expected output, hidden checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ignored = true
 
 
 def test_steps_are_blocks_and_hidden_checks() -> None:
-    """Blocks carry their code and what is shown below them; a check is a block without either."""
+    """A block has its code and the output below it; a hidden check becomes a block."""
     assert list(list_steps(PAGE)) == [
         Step("bash", "echo no; false\n", 1, "n…\n"),
         Step("bash", "test 1 = 1\n"),
@@ -44,7 +44,7 @@ def test_steps_are_blocks_and_hidden_checks() -> None:
 
 
 def test_what_is_shown_must_be_printed_in_order() -> None:
-    """Lines are found in order; an ellipsis stands for any text."""
+    """Expected lines are found in order. An ellipsis stands for any text."""
     printed = "one 1\ntwo\nthree\n"
     assert find_missing_line("one …\n…\nthree\n", printed) is None
     assert find_missing_line("three\none 1\n", printed) == "one 1"
@@ -54,7 +54,7 @@ def test_what_is_shown_must_be_printed_in_order() -> None:
     ("page", "why"), [(PAGE.replace("n…", "yes"), "does not print"), (PAGE.replace("; false", ""), "exit code 0")]
 )
 def test_a_page_that_lies_fails(page: str, why: str, tmp_path: Path) -> None:
-    """Another exit code, and a line that is not printed, are errors."""
+    """A page fails on another exit code and on an expected line that is not printed."""
     path = tmp_path / "page.md"
     path.write_text(page, encoding="utf-8")
     with pytest.raises(AssertionError, match=why):
@@ -62,7 +62,7 @@ def test_a_page_that_lies_fails(page: str, why: str, tmp_path: Path) -> None:
 
 
 def test_a_server_of_a_page_gets_a_free_port(tmp_path: Path) -> None:
-    """Two pages with the same port run side by side; a page speaks of one port in all its blocks."""
+    """A port in a page is replaced by one free port in all blocks, so that pages with the same port run in parallel."""
     path = tmp_path / "page.md"
     blocks = ("echo stele serve --store memory: --port 18098 > first", "echo https://localhost:18098/ > second")
     path.write_text("\n".join(f"```bash\n{block}\n```\n" for block in blocks), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What reads JSON of strangers stops at the same number of levels on every Python."""
+"""Readers of untrusted JSON stop at the same nesting depth on every Python version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVENT = '{"specversion":"1.0","id":"1","source":"/a","type":"t","data":%s}'
 
 
 def nest_arrays(levels: int) -> bytes:
-    """JSON text of arrays in one another."""
+    """Return JSON text of nested arrays."""
     return b"[" * levels + b"]" * levels
 
 
@@ -37,7 +37,7 @@ def nest_arrays(levels: int) -> bytes:
     ids=["datum", "schema", "answer", "archive", "event"],
 )
 def test_the_limit_is_a_number(read: Callable[[bytes], Any], limit: int, error: type[Exception]) -> None:
-    """As many levels as the limit are read; one more is refused, and so is what no interpreter could read."""
+    """Each reader accepts as many levels as its limit, and refuses one more and 100,000."""
     read(nest_arrays(limit))
     for levels in (limit + 1, 100_000):
         with pytest.raises(error, match=r"nested (too deeply|deeper)"):

@@ -11,7 +11,7 @@ DOCS = PICTURES.parent
 
 
 def test_pages_of_pictures_never_change_by_themselves() -> None:
-    """The same answers are the same pages, with a date of their own."""
+    """The same answers give the same pages, with a fixed date."""
     pages = make_pages()
     assert pages == make_pages()
     assert set(pages) == set(HEIGHTS)

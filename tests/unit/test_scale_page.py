@@ -1,4 +1,4 @@
-"""The page on growth has the figures of its model, the model fits what was measured, and limits answer as it says."""
+"""The page on growth shows the figures of its model, the model fits the measurements, and limits answer as it says."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_the_model_fits_what_was_measured() -> None:
         "by id",
         "reads",
         "latest, kafka",
-    )  # too short to tell; two cores are no three machines; twice too much
+    )  # too short to measure; three nodes share two cores; prediction twice too high
     checked = [row for row in rows if not row["what"].startswith(exceptions)]
     assert len(checked) >= 12
     assert [row for row in checked if not 0.66 <= row["predicted / measured"] <= 1.34] == []
 
 
 def test_a_fit_finds_the_coefficients() -> None:
-    """Values that the model can say exactly give its coefficients back."""
+    """A fit of exact values returns their coefficients."""
     rows = [(20, 2), (30, 30), (500, 7)]
     assert fit(rows, [3 * versions + 5 * subjects for versions, subjects in rows]) == pytest.approx([3, 5])
 
@@ -53,7 +53,7 @@ def _register(url: str, subject: str, doc: str) -> str:
 
 
 def test_limits_answer_as_the_page_says(tmp_path: Path) -> None:
-    """Code and sentence of each limit that a small registry meets stand in the page."""
+    """The page shows the code and message of each limit that a small registry can reach."""
     sentences = re.findall(r"^\|[^|]*\|[^|]*\| 422, 42209: `(.*)` \|$", _PAGE, re.MULTILINE)
     assert len(sentences) == 6
     with serving("--store", "memory:", folder=tmp_path, environ=_LIMITS) as server:

@@ -19,7 +19,7 @@ from tests.support.server_process import call
     ids=["nothing", "half a body", "no body of an error"],
 )
 def test_an_answer_cut_short_is_an_error_of_the_connection(beginning: bytes) -> None:
-    """A server that was killed while it answered looks like one that is gone, whatever it had sent."""
+    """A server that ends during its answer causes an OSError, as one that does not run, whatever bytes it has sent."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:

@@ -11,7 +11,7 @@ from tools.site import list_pages as list_site_pages
 
 
 def test_links_lead_to_pages_of_the_site_or_to_the_repository() -> None:
-    """A link between copied pages stays relative; another one goes to the repository; code stays as it is."""
+    """A link between copied pages stays relative, any other link leads to the repository, and code is unchanged."""
     pages = list_site_pages()
     text = (
         "![p](../pictures/report-drift.png) "
@@ -26,12 +26,12 @@ def test_links_lead_to_pages_of_the_site_or_to_the_repository() -> None:
 
 
 def test_hidden_checks_are_not_on_the_site() -> None:
-    """Marks around blocks are for the tests."""
+    """The site omits hidden checks and other marks around blocks, which only the tests use."""
     assert HIDDEN.sub("", "a\n<!-- exits with 1 -->\nb\n<!-- check\nx\n-->\nc\n") == "a\nb\nc\n"
 
 
 def test_every_page_of_docs_is_in_the_navigation() -> None:
-    """No page can be found by its address only."""
+    """Every page is in the navigation."""
     listed = json.dumps(describe_site("http://site/"))
     assert [place for place in list_site_pages().values() if f'"{place.as_posix()}"' not in listed] == []
 

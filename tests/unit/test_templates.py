@@ -25,7 +25,7 @@ def test_values_are_escaped_and_names_encoded() -> None:
 
 
 def test_a_missing_value_is_an_error() -> None:
-    """A template never shows nothing where a value is missing."""
+    """A missing value and a missing template raise an error."""
     with pytest.raises(jinja2.UndefinedError):
         render_template("stele.apis.schema_repo", "text.html.j2", title="t", root="/r", show_index_link=False)
     with pytest.raises(jinja2.TemplateNotFound):
@@ -33,7 +33,7 @@ def test_a_missing_value_is_an_error() -> None:
 
 
 def test_no_html_is_built_by_hand() -> None:
-    """Pages come from templates: no module writes elements into strings or escapes them itself."""
+    """All HTML comes from templates: no module builds elements as strings or escapes values itself."""
     by_hand = [
         str(path.relative_to(ROOT))
         for path in ROOT.rglob("*.py")
@@ -45,7 +45,7 @@ def test_no_html_is_built_by_hand() -> None:
 
 
 def _contrast(one: str, other: str) -> float:
-    """The contrast of two colours by WCAG 2.1, from 1 to 21."""
+    """Return the contrast of two colours by WCAG 2.1, from 1 to 21."""
 
     def luminance(colour: str) -> float:
         digits = colour.lstrip("#")
@@ -60,7 +60,7 @@ def _contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_colours_can_be_told_apart(theme: str) -> None:
-    """Texts have a contrast of 4.5 and plots of 3 with their ground, in both themes."""
+    """In both themes, text has a contrast of at least 4.5 with its background, and plots have at least 3."""
     style = (ROOT / "templates" / "shared" / "style.css").read_text(encoding="utf-8")
     light, dark = (
         dict(re.findall(r"--([\w-]+): (#\w+);", each)) for each in re.findall(r":root \{(.*?)\}", style, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Limits of time fail what takes too long, and count a slow machine."""
+"""Time limits fail slow blocks, and grow on a slow machine."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_what_takes_longer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_errors_of_the_block_stay() -> None:
-    """What a block raises is raised, however long it took."""
+    """An exception of the block is raised, however long the block took."""
     with pytest.raises(KeyError), limit_time(0, itertools.count().__next__):
         raise KeyError

@@ -1,4 +1,4 @@
-"""Clients, also those of the server, trust whom httpx trusts, and read the authorities when a connection needs them."""
+"""Clients, including those in the server, trust the authorities that httpx trusts, and load them when they connect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANSWER = b'{"keys": []}'
 
 @pytest.fixture
 async def url(tmp_path: Path) -> AsyncIterator[str]:
-    """A server whose certificate an authority of this test signed."""
+    """Run a server with a certificate that the test's own authority signed, and yield its URL."""
     write_certificates(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
@@ -39,13 +39,13 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
 
 
 def ask_blocking(url: str, context: ssl.SSLContext) -> bytes:
-    """The answer, by a blocking client."""
+    """Return the answer to a request of a blocking client."""
     with httpx.Client(verify=context, timeout=60) as client:
         return client.get(url).content
 
 
 async def ask(url: str, context: ssl.SSLContext) -> list[bytes]:
-    """The answers, by both kinds of clients."""
+    """Return the answers to a blocking and an asynchronous client."""
     async with httpx.AsyncClient(verify=context, timeout=60) as client:
         return [await asyncio.to_thread(ask_blocking, url, context), (await client.get(url)).content]
 
@@ -54,7 +54,7 @@ async def ask(url: str, context: ssl.SSLContext) -> list[bytes]:
 async def test_the_environment_names_authorities(
     url: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file or a folder of them is trusted, and what they did not sign is not."""
+    """Authorities in a named file or folder are trusted; certificates that they did not sign are refused."""
     authorities = tmp_path / "ca.pem"
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -87,7 +87,7 @@ async def test_the_server_trusts_these_authorities_where_it_asks_others(
 
 
 async def send_event(url: str) -> bytes:
-    """The answer to a request that the server makes by itself."""
+    """Return the answer to a request that the server sends."""
 
     async def find_this_machine(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"]
@@ -101,7 +101,7 @@ async def send_event(url: str) -> bytes:
 
 
 async def _hash_subject(certificate: Path) -> str:
-    """The name that OpenSSL looks for in a folder of authorities."""
+    """Return the file name stem that OpenSSL looks for in a folder of authorities."""
     command = ("openssl", "x509", "-noout", "-hash", "-in", str(certificate))
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
@@ -111,7 +111,7 @@ async def _hash_subject(certificate: Path) -> str:
 async def test_what_cannot_be_read_fails_the_connection(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the file, for both kinds of clients; nobody is trusted instead."""
+    """If the authorities cannot be read, both clients fail with an error that names the file; nothing is trusted."""
     missing = str(tmp_path / "missing.pem")
     monkeypatch.setenv("SSL_CERT_FILE", missing)
     context = make_client_context()
@@ -123,7 +123,7 @@ async def test_what_cannot_be_read_fails_the_connection(
 
 
 def test_a_client_without_tls_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Authorities that cannot be read are no matter where nobody asks for them."""
+    """Unreadable authorities do not matter to a connection without TLS."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
     with (
         SchemaRegistryClient("http://127.0.0.1:1", timeout=10, retry=Retry(rounds=1)) as client,
@@ -133,7 +133,7 @@ def test_a_client_without_tls_reads_nothing(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_its_rules_are_those_of_httpx() -> None:
-    """Versions, ciphers, names and verification are the same; strictness is that of every Python."""
+    """Versions, ciphers, names and verification mode are those of httpx."""
     late, usual = make_client_context(), httpx.create_ssl_context()
     for member in ("check_hostname", "verify_mode", "minimum_version", "maximum_version", "options"):
         assert getattr(late, member) == getattr(usual, member)

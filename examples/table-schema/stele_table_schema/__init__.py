@@ -1,6 +1,6 @@
-"""Frictionless Table Schema (v1) as a format of Stele: the columns of CSV, data being one record.
+"""Frictionless Table Schema (v1) as a format of Stele, for the columns of CSV files. One datum is one record.
 
-`TABLE_SCHEMA` is what the entry point `stele.formats` names. Types geopoint, geojson and duration are kept as text.
+The entry point `stele.formats` names `TABLE_SCHEMA`. Types geopoint, geojson and duration are kept as text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NEUTRAL: dict[str, neutral.Type] = {
 
 
 class TableSchemaFormat:
-    """Table Schema behind the port of formats. Stateless, safe to share between threads."""
+    """Table Schema behind Stele's interface of formats. Stateless, safe to share between threads."""
 
     name: str = "tableschema"
     media_types: Sequence[str] = ("application/vnd.frictionless.tableschema+json", "application/json")
@@ -54,31 +54,34 @@ class TableSchemaFormat:
     def parse(
         self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True
     ) -> TableSchema:
-        """Parse a descriptor. The language has no references; strict makes no difference."""
+        """Parse a descriptor. The language has no references, and `strict` has no effect."""
         return parse_descriptor(text)
 
     def canonical(self, parsed: TableSchema, form: TextForm) -> bytes:
-        """Compact JSON; with sorted members when NORMALIZED; without what says nothing about data when CANONICAL."""
+        """Return compact JSON, with sorted members except for PRINTED.
+
+        CANONICAL also omits everything that does not affect data.
+        """
         return print_descriptor(parsed, form)
 
     def render(self, parsed: TableSchema, style: str) -> str | None:
-        """`header`: the first line of a CSV file of this schema. None for other styles."""
+        """Return the first line of a CSV file for the style `header`, None for other styles."""
         return RecordCodec(parsed, None).header() if style == "header" else None
 
     def fingerprints(self, parsed: TableSchema) -> Mapping[str, bytes]:
-        """sha256 of the CANONICAL form."""
+        """Return the SHA-256 of the CANONICAL form."""
         return {"sha256": hashlib.sha256(print_descriptor(parsed, TextForm.CANONICAL)).digest()}
 
     def check(self, reader: TableSchema, writer: TableSchema, ruleset: str = "") -> list[Finding]:
-        """Why records of writer cannot be read as records of reader. Raises `UnknownRuleset`."""
+        """Return why records of `writer` cannot be read as records of `reader`. Raises `UnknownRuleset`."""
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: TableSchema) -> list[Field]:
-        """The columns, in order."""
+        """Return the columns, in order."""
         return [Field(column.name, column.type, None, column.doc) for column in parsed.columns]
 
     def arrow_schema(self, parsed: TableSchema) -> pa.Schema:
-        """One column each; numbers as double, JSON and what has no type of its own as text."""
+        """Return one Arrow field per column. Numbers are double; JSON and types without an equivalent are text."""
         try:
             import pyarrow as pa
         except ImportError as error:
@@ -93,11 +96,11 @@ class TableSchemaFormat:
         )
 
     def codec(self, writer: TableSchema, reader: TableSchema | None = None) -> RecordCodec:
-        """A codec for single CSV records; a reader's columns are found by name."""
+        """Return a codec for single CSV records. Columns of the reader are found by name."""
         return RecordCodec(writer, reader)
 
     def to_model(self, parsed: TableSchema) -> tuple[neutral.Model, list[neutral.Loss]]:
-        """A record with a field for each column, for conversions into other languages."""
+        """Return a record with a field for each column, for conversions into other languages, and the losses."""
         text = neutral.Scalar(neutral.ScalarKind.STRING)
         fields = tuple(
             neutral.RecordField(

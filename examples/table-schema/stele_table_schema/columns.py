@@ -1,4 +1,4 @@
-"""Columns, and what their cells mean."""
+"""Columns and the values of their cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PYTHON: Final[Mapping[str, type | tuple[type, ...]]] = {
     "datetime": datetime,
     "year": int,
 }
-"""What a value of each type is in Python; a text for types that are not listed."""
+"""Python type of the values of each type. Types that are not listed have strings."""
 _READ: Final[Mapping[str, Callable[[str], Any]]] = {
     "integer": int,
     "year": int,
@@ -55,7 +55,7 @@ class Column(NamedTuple):
 
 
 def parse_cell(column: Column, text: str) -> Any:
-    """What a cell means. Raises `ValueError` or `ArithmeticError`."""
+    """Return the value of a cell. Raises `ValueError` or `ArithmeticError`."""
     if column.type == "boolean":
         if text not in (*column.words[0], *column.words[1]):
             raise ValueError("no word for true or false")
@@ -70,7 +70,7 @@ def parse_cell(column: Column, text: str) -> Any:
 
 
 def format_cell(column: Column, value: Any) -> str:
-    """The cell of a value. Raises `ValueError` for what has none."""
+    """Return the text of a value. Raises `ValueError` for a value without one."""
     if isinstance(value, bool):
         return column.words[0 if value else 1][0]
     if isinstance(value, dict | list):

@@ -1,4 +1,4 @@
-"""From a descriptor to columns, and back to text."""
+"""Parses descriptors into columns and prints them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TableSchema:
 
     @cached_property
     def patterns(self) -> Mapping[str, Callable[[str], bool]]:
-        """Whether a text matches the pattern of a column, by column; linear in the text."""
+        """Functions that match a text against the pattern of a column, by column, in linear time."""
         return {
             one.name: compile_pattern(one.constraints["pattern"])
             for one in self.columns
@@ -52,14 +52,14 @@ class TableSchema:
 
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """A test for whole texts. Raises `ValueError` for what is no regular expression of the bounded engine."""
+    """Return a function that matches whole texts. Raises `ValueError` if the bounded engine rejects the pattern."""
     limits = jsonschema_rs.RegexOptions(size_limit=_SIZE, dfa_size_limit=_SIZE)
     schema = {"pattern": f"^(?:{pattern})$"}
     return jsonschema_rs.Draft7Validator(schema, pattern_options=limits).is_valid
 
 
 def parse_descriptor(text: bytes) -> TableSchema:
-    """The schema a text describes. Raises `MalformedSchema` with line and column, or with a JSON Pointer."""
+    """Return the schema of a descriptor. Raises `MalformedSchema` with line and column, or with a JSON Pointer."""
     document = decode_json(text)
     if not isinstance(document, dict):
         raise _malformed_error("#", "the descriptor is no object", "an object with `fields`")
@@ -82,14 +82,14 @@ def parse_descriptor(text: bytes) -> TableSchema:
 
 
 def print_descriptor(schema: TableSchema, form: TextForm) -> bytes:
-    """The descriptor in one of its stable texts."""
+    """Return the descriptor in one of its text forms."""
     document: Any = schema.document if form is not TextForm.CANONICAL else _without_defaults(schema)
-    # Half of a surrogate pair cannot be written as UTF-8, so texts are escaped where they are not ASCII.
+    # A lone surrogate cannot be written as UTF-8, so non-ASCII characters are escaped.
     return json.dumps(document, separators=(",", ":"), sort_keys=form is not TextForm.PRINTED).encode()
 
 
 def _without_defaults(schema: TableSchema) -> dict[str, Any]:
-    """What readers of data need, with defaults left out."""
+    """Return the members that affect the reading of data, without defaults."""
     fields = []
     for column in schema.columns:
         field: dict[str, Any] = {"name": column.name, "type": column.type, "format": column.format}
@@ -131,7 +131,7 @@ _FALSE: Final = ["false", "False", "FALSE", "0"]
 
 
 def _find_constraint_faults(column: Column) -> Iterator[tuple[str, str]]:
-    """Constraints with a value of the wrong kind, and what would have been right."""
+    """Yield constraints with a value of the wrong type, each with the expected one."""
     for word, value in column.constraints.items():
         if word in _COUNTS and not (type(value) is int and value >= 0):
             yield word, "a count"

@@ -1,4 +1,4 @@
-"""One CSV record (RFC 4180) as data of a schema: a dict of column names and values, None for what is missing."""
+"""One CSV record (RFC 4180) as data of a schema: a dict from column names to values, None for a missing one."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class RecordCodec:
         self._reader = reader or writer
 
     def header(self) -> str:
-        """The names of the columns as a record."""
+        """Return the names of the columns as a record."""
         return _format_record([column.name for column in self._writer.columns])
 
     def encode(self, datum: Any) -> bytes:
-        """One record. Raises `EncodeError`."""
+        """Return one record. Raises `EncodeError`."""
         faults = self.validate(datum)
         if faults:
             raise EncodeError("; ".join(faults))
@@ -50,7 +50,7 @@ class RecordCodec:
         return self._writer.missing[0] if value is None else format_cell(column, value)
 
     def decode(self, data: bytes) -> dict[str, Any]:
-        """The record by the reader's columns. Raises `DecodeError`, also for another number of cells."""
+        """Return the record in the reader's columns. Raises `DecodeError`, also for a wrong number of cells."""
         cells = _parse_cells(data)
         if len(cells) != len(self._writer.columns):
             raise DecodeError(f"the record has {len(cells)} cells, the schema {len(self._writer.columns)} columns")
@@ -68,7 +68,7 @@ class RecordCodec:
         return datum
 
     def validate(self, datum: Any) -> list[str]:
-        """Why a datum is no record of the writer's schema, with the column."""
+        """Return the reasons why a datum is not a record of the writer's schema, each with the column."""
         if not isinstance(datum, dict):
             return ["a record is a dict of columns"]
         names = [column.name for column in self._writer.columns]
@@ -76,7 +76,7 @@ class RecordCodec:
         return unknown or _find_faults(self._writer, datum) or [*self._find_lost_values(datum)]
 
     def _find_lost_values(self, datum: Mapping[str, Any]) -> Iterator[str]:
-        """Values whose text would be read as null."""
+        """Yield faults of values whose text would be read as null."""
         for column in self._writer.columns:
             value = datum.get(column.name)
             if value is None and not self._writer.missing:
@@ -85,7 +85,7 @@ class RecordCodec:
                 yield f"{column.name}: {format_cell(column, value)!r:.80} stands for a missing value"
 
     def example(self) -> dict[str, Any]:
-        """A record that fits. Raises `EncodeError` when constraints let none of the usual values pass."""
+        """Return a valid record. Raises `EncodeError` if the constraints allow none of the usual values."""
         datum = {column.name: _sample_value(column) for column in self._writer.columns}
         faults = self.validate(datum)
         if faults:
@@ -153,7 +153,7 @@ def _format_record(texts: list[str]) -> str:
 
 def _parse_cells(data: bytes) -> list[str]:
     try:
-        # A line end inside quotes is data; one at the very end closes the record.
+        # A line end inside quotes is data; one at the end of the text closes the record.
         rows = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DecodeError(f"no CSV: {error}"[:200]) from None

@@ -1,4 +1,4 @@
-"""What changes let the records of one schema be read as records of another: by the names of columns, or by position."""
+"""Rules for reading the records of one schema as records of another: by the names of columns, or by their position."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from stele_table_schema.columns import Column
 from stele_table_schema.descriptor import TableSchema
 
 _WIDER = {("integer", "number"), ("year", "integer"), ("year", "number")}
-"""(writer, reader) pairs where every text of the first is one of the second."""
+"""(writer, reader) pairs of types where every text of the first is a text of the second."""
 
 
 def check_by_name(reader: TableSchema, writer: TableSchema) -> list[Finding]:
-    """Columns are the same when their names are: order and new nullable columns are free."""
+    """Compare columns of the same name. A new order and new nullable columns are allowed."""
     columns = {column.name: column for column in writer.columns}
     return [found for one in reader.columns for found in _compare_columns(one, columns.get(one.name), reader, writer)]
 
 
 def check_by_position(reader: TableSchema, writer: TableSchema) -> list[Finding]:
-    """Columns are the same when they stand at the same place: files without a header line."""
+    """Compare columns at the same position, as in files without a header line."""
     found: list[Finding] = []
     for index, one in enumerate(reader.columns):
         other = writer.columns[index] if index < len(writer.columns) else None
@@ -44,7 +44,7 @@ RULESETS: Rulesets[TableSchema] = Rulesets(
     Ruleset("by-name@1", check_by_name, "Columns are found by name, as in files with a header line."),
     Ruleset("by-position@1", check_by_position, "Columns are found by their place, as in files without a header line."),
 )
-"""Verdicts of a released version never change: mended rules would join as `by-name@2`."""
+"""Rulesets of the format. Verdicts of a released version never change: corrected rules would become `by-name@2`."""
 
 
 def _compare_columns(one: Column, other: Column | None, reader: TableSchema, writer: TableSchema) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def _compare_columns(one: Column, other: Column | None, reader: TableSchema, wri
 
 
 def _is_narrower(word: str, value: Any, other: Column) -> bool:
-    """Whether a constraint refuses something that the writer's column allows."""
+    """Return whether a constraint refuses values that the writer's column allows."""
     before = other.constraints.get(word)
     if value is False or word == "unique" or value == before:
         return False

@@ -1,4 +1,4 @@
-"""The plug-in keeps the promises of Stele's port of formats."""
+"""The plug-in passes the tests of Stele's interface of formats."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from stele.testing.format_suite import FormatConformance, FormatMaterial
 
 
 class TestTableSchema(FormatConformance):
-    """Every test of the kit, on the case lines beside this file."""
+    """All tests of the test kit, with the cases in the file next to this one."""
 
     material = FormatMaterial.read_files(TABLE_SCHEMA, [Path(__file__).parent / "cases.jsonl"])
 

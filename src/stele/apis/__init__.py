@@ -1,5 +1,6 @@
-"""One folder per dialect: its words into commands and queries, outcomes and errors back into its words.
+"""HTTP APIs of the server, one folder per dialect.
 
-Each dialect is one Litestar application with its own error bodies and OpenAPI document; the server in front of them
-picks one by the first segment of the path. No dialect imports another. `http` holds what they share.
+A dialect translates requests into commands and queries of the core, and outcomes and errors back into responses. Each
+dialect is one Litestar application with its own error bodies and OpenAPI document; the server in front of them picks
+one by the first segment of the path. No dialect imports another. `http` holds what they share.
 """

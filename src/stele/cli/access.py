@@ -1,4 +1,4 @@
-"""`stele access`: who may do what in a registry."""
+"""`stele access`: the access rules of a registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DenyOption = Annotated[bool, typer.Option("--deny", help="A rule that denies; it
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """A rule, as the words of a command say it."""
+    """The arguments and options that describe one access rule."""
 
     principal: PrincipalName
     operation: Operations
@@ -57,7 +57,7 @@ def grant(
     words: RuleOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Add a rule that allows something, or denies it."""
+    """Add a rule that allows operations, or denies them with --deny."""
     with exit_on_error():
         rule = words.make_rule()
     body = encode_body({"rule": print_rule(rule)})
@@ -89,7 +89,7 @@ def revoke(
 @app.command("list")
 @expand_dataclass
 def list_rules(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
-    """Print the rules in force and where each stands."""
+    """Print the rules in force and the source of each."""
     with connect(registry) as client:
         answer = client.send(Request("GET", _RULES, _rules))
     if output is Output.JSON:
@@ -113,7 +113,7 @@ def explain(
     host: Annotated[str, typer.Option(help="Address that the request would come from.")] = "",
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print whether somebody may do something, and which rule says so. The exit code is 1 if not."""
+    """Print whether a user may perform an operation, and which rule decides. The exit code is 1 if it is denied."""
     with exit_on_error():
         parse_resource_words(resource)
     parameters = {

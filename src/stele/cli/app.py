@@ -1,4 +1,4 @@
-"""The `stele` command: which commands there are, and where each is. A command's module is imported when it is used."""
+"""The `stele` command: the table of its commands. The module of a command is imported when the command is used."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ COMMANDS: Final = {
         "version": CommandEntry("stele.cli.help:show_version", "Print the version"),
     },
 }
-"""The commands in the groups of the help."""
+"""Commands by name, under the heading of their group in the help."""
 
 
 class RootGroup(LazyGroup):

@@ -43,8 +43,8 @@ def export_archive(
 ) -> None:
     """Write a registry into one portable file. The word `archive` may be left out.
 
-    From a store (--store) everything is taken, secrets included; a server may be running on it. From --registry, which
-    may be any registry with the Confluent API, what that API shows.
+    With --store, the file holds everything, secrets included. A server may be running on the store. With --registry,
+    which may be any registry with the Confluent API, the file holds what that API shows.
     """
     with exit_on_error():
         check_target(file, force=force)
@@ -86,10 +86,10 @@ def import_archive(
     skip_modes: SkipModes = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Bring the registry in an archive here. The word `archive` may be left out.
+    """Import a registry from an archive. The word `archive` may be left out.
 
-    Into an empty store (--store) it goes record by record and is the same registry afterwards, in every dialect; a
-    server may be running on the store. Into a running registry (--registry) goes what the Confluent API carries.
+    With --store, an empty store receives every record: it is the same registry afterwards, in every dialect. A server
+    may be running on the store. With --registry, a running registry receives what the Confluent API carries.
     """
     with exit_on_error(), archive.open_archive(file) as source:
         if store is not None and not merge:
@@ -137,7 +137,10 @@ async def _write_store(store: str, file: Path, as_of: str = "") -> ArchiveConten
 
 
 async def _restore_store(archive: Archive, store: str, *, changing: bool) -> Restoration:
-    """Compare, or restore and compare again: what a store says it has is read from it."""
+    """Compare a store with an archive, after restoring the archive into it if `changing` is set.
+
+    The comparison reads the store itself. Raises `InvalidRequest` if the store has a history of its own.
+    """
     async with open_log_session(store) as log:
         try:
             if changing:
@@ -149,6 +152,6 @@ async def _restore_store(archive: Archive, store: str, *, changing: bool) -> Res
 
 @contextmanager
 def _scratch_store() -> Iterator[str]:
-    """A store for the time of a command."""
+    """Yield the URL of a temporary store, which is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="stele-") as folder:
         yield f"sqlite:///{folder}/copy.db"

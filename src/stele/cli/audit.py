@@ -1,4 +1,4 @@
-"""`stele audit`: whether files of an audit trail are as they were written, and what they say."""
+"""`stele audit`: verify and print the files of an audit trail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KeyOption = Annotated[
 
 @app.command("verify")
 def verify(files: FilesArgument, key: KeyOption = "", output: OutputOption = Output.TEXT) -> None:
-    """Say whether every line is as it was written and where it was; exit 1 and name the first that is not.
+    """Verify that every line is unchanged and in its place. Ends with 1 and names the first line that is not.
 
     Lines that are missing at the end leave no gap: compare the last number with what syslog or a webhook received.
     """

@@ -1,4 +1,4 @@
-"""`stele check`: can new versions of schemas be used next to earlier ones?"""
+"""`stele check`: check new versions of schemas against earlier ones."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def check(
 ) -> None:
     """Check schema files against earlier versions: files, a git commit, or a subject of a registry.
 
-    References among the files of a folder are found. A folder with schemas.toml is checked by its policies.
+    References among the files of a folder are resolved. A folder with schemas.toml is checked by the policies in that
+    file.
 
     Exit code 0: compatible; 1: findings; 2: invalid schema file, nothing to compare with, or invalid arguments.
     """

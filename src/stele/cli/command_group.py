@@ -1,4 +1,4 @@
-"""A group of commands whose modules are imported when they are used, and how their help shows parameters."""
+"""Groups of commands that import a command's module on its first use, and the names of parameters in the help."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 _VALUE_NAMES: Final = {"str": "TEXT", "int": "NUMBER", "int range": "NUMBER", "float": "NUMBER", "path": "FILE"}
-"""What help calls a value, by the name of its type."""
+"""Names of values in the help, by the name of the parameter type."""
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is, and its line in the list of commands."""
+    """Location of a command, and its line in the list of commands."""
 
     target: str
     """`module:attribute` of a function, or of a `typer.Typer` with commands of its own."""
@@ -35,10 +35,10 @@ class LazyCommands(UserDict[str, Any]):
 
 
 class LazyGroup(TyperGroup):
-    """A group of commands that are imported when they are used. The list of commands imports none."""
+    """A group of commands whose modules are imported on first use. Listing the commands imports none."""
 
     entries: ClassVar[Mapping[str, Mapping[str, CommandEntry]]] = {}
-    """The commands by name, in the panels of the help."""
+    """Commands by name, under the panel of the help that lists them."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -64,7 +64,7 @@ class LazyGroup(TyperGroup):
 
 
 class PlainArgument(TyperArgument):
-    """An argument that stands in the usage line as `FILE`, or `[FILE]` if it can be left out."""
+    """An argument that the usage line shows as `FILE`, or as `[FILE]` if it is optional."""
 
     def make_metavar(self, ctx: Any, *, usage: bool = False) -> str:
         """Return the name of the argument's value."""
@@ -100,10 +100,10 @@ def _walk_commands(command: Any) -> Iterator[Any]:
 
 
 def _name_values(command: Any) -> None:
-    """Give values the names that people expect in help: FILE, NUMBER, text|json."""
+    """Set the names of values that the help shows: FILE, NUMBER, text|json."""
     for parameter in command.params:
         if isinstance(parameter, TyperArgument):
-            parameter.__class__ = PlainArgument  # Typer has no door for a class of its own
+            parameter.__class__ = PlainArgument  # Typer offers no way to set this class
             parameter.metavar = parameter.metavar or (parameter.name or "").upper()
             kind: Any = copy(parameter.type)
             kind.get_metavar = _no_type  # else help adds <path> to FILE

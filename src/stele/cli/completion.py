@@ -1,4 +1,4 @@
-"""Completion of subjects and versions: the registry is asked, briefly, and silence is the answer to any failure."""
+"""Shell completion of subjects and versions. The registry is asked with a short timeout; errors complete nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from stele.client import SchemaRegistryClient
 
 _SECONDS: Final = 1.0
-"""How long somebody who pressed Tab waits at most for each step of an answer."""
+"""Timeout in seconds for each step of a request that completes a word."""
 _MOST: Final = 200
-"""Subjects that are offered."""
+"""Maximum number of subjects that are offered."""
 
 
 def complete_subject(ctx: typer.Context, incomplete: str) -> list[str]:

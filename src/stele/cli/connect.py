@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from stele.client import Retry, SchemaRegistryClient
 
 DEFAULT_URL: Final = "http://127.0.0.1:8081"
-"""The registry that is asked when nobody names one."""
+"""URL of the registry that is used when neither the command nor its environment names one."""
 REGISTRY_PANEL: Final = "Registry and credentials"
 """Heading of these options in the help."""
 
 
 class Connection(Credentials, frozen=True, kw_only=True):
-    """Addresses of one registry and the credentials for it. It can travel to other processes."""
+    """Addresses of one registry and the credentials for it. It can be sent to other processes."""
 
     urls: tuple[str, ...]
 
     @property
     def has_credentials(self) -> bool:
-        """Whether the addresses alone do not suffice."""
+        """Whether clients need credentials or certificates besides the addresses."""
         return any((self.user, self.token, self.token_url, self.ca, self.client_cert))
 
     def open_client(self, *, timeout: float = 10.0, retry: Retry | None = None) -> SchemaRegistryClient:
@@ -162,7 +162,7 @@ class RegistryOptions:
     def _find_credentials(
         self, profile: RegistryProfile | None, environ: Mapping[str, str], *, ask: bool
     ) -> dict[str, str]:
-        """Return those of the command line, and where it has none, all of the profile or all of the environment."""
+        """Return the credentials of the profile, or of the environment without one, overridden by the command line."""
         if profile is None:
             credentials = {name: environ.get(f"STELE_{name.upper()}", "") for name in Credentials.__struct_fields__}
         else:
@@ -190,17 +190,17 @@ class RegistryOptions:
 
 
 def split_addresses(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the addresses of texts that may hold several, with commas between."""
+    """Return all addresses; one text may hold several, separated by commas."""
     return tuple(address for text in texts for part in text.split(",") if (address := part.strip()))
 
 
 @contextmanager
 def connect(options: RegistryOptions) -> Iterator[SchemaRegistryClient]:
-    """A client for the length of a command; its errors end the command with exit code 2."""
+    """Yield a client and close it at the end. A `SteleError` ends the command with exit code 2."""
     with exit_on_error(), options.find_connection().open_client() as client:
         yield client
 
 
 def options_from(parameters: Mapping[str, Any]) -> RegistryOptions:
-    """Return the options of a command that is typed so far."""
+    """Return the registry options among the parameters of a command that is not fully typed yet."""
     return RegistryOptions(**{member.name: parameters.get(member.name) for member in fields(RegistryOptions)})

@@ -1,4 +1,4 @@
-"""`stele convert`, `infer`, `example` and `fields`: what else can be made of a schema, without a server."""
+"""`stele convert`, `infer`, `example` and `fields`: commands that work on schemas without a server."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def convert(
     strict: StrictOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Convert a schema file to another language, and say on standard error what that one cannot say.
+    """Convert a schema file to another language, and print on standard error what that language cannot express.
 
-    Exit code 0: converted; 1: with --strict, some data of the source have no place; 2: it cannot be converted.
+    Exit code 0: converted; 1: with --strict, the result cannot hold some data of the source; 2: it cannot be converted.
     """
     with exit_on_error():
         check_target(to, force=force)
@@ -75,9 +75,9 @@ def infer(
     strict: StrictOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Make a schema that fits all samples.
+    """Infer a schema that fits all samples.
 
-    Exit code 0: made; 1: with --strict, some data like these have no place; 2: the samples make no schema.
+    Exit code 0: inferred; 1: with --strict, the language cannot hold some of the data; 2: no schema fits the samples.
     """
     with exit_on_error(), _open_samples(samples) as source:
         check_target(to, force=force)
@@ -133,7 +133,7 @@ def _conversion_request(file: Path, schema_format: str | None, reference: list[s
 
 
 def _print_document(answer: ConvertAnswer, to: Path | None, output: Output) -> None:
-    """The schema where it is wanted, its losses on standard error. Raises `InvalidRequest`."""
+    """Print a schema or write it to a file, and print its losses on standard error. Raises `InvalidRequest`."""
     if to is not None or output is Output.TEXT:
         write_text(to, answer.schema.rstrip())
     if output is Output.JSON:
@@ -158,7 +158,7 @@ def _open_samples(samples: str) -> IO[str]:
 
 
 def _read_values(source: IO[str], name: str) -> Iterator[Any]:
-    """The samples: the value of each line, read as they come; else the items of one array, or one value."""
+    """Yield the samples: one per line, read lazily; or the items of one array; or one value."""
     lines = ((number, line) for number, line in enumerate(source, 1) if line.strip())
     try:
         first = next(lines, None)
@@ -174,7 +174,7 @@ def _read_values(source: IO[str], name: str) -> Iterator[Any]:
 
 
 def _build_document(lines: list[tuple[int, str]], name: str) -> Iterator[Any]:
-    """The samples of a text that is one value over several lines, or of lines that are arrays themselves."""
+    """Yield the items of an array, or one value, that spans several lines; or one array per line."""
     try:
         value = _parse_values("".join(line for _, line in lines))
     except ValueError:
@@ -200,7 +200,7 @@ def _read_sample(numbered: tuple[int, str], name: str) -> Any:
 
 
 def _parse_values(text: str) -> Any:
-    """A JSON value. Raises ValueError."""
+    """Parse a JSON value. Raises `ValueError`, also for NaN, infinity and deep nesting."""
     if is_nested_deeper(text.encode()):
         raise ValueError(f"nested deeper than {MAX_JSON_DEPTH} levels")
     return json.loads(text, parse_constant=_print_refusal)

@@ -1,4 +1,4 @@
-"""`stele census`, `backtest` and `drift`: what is really stored, as Spark jobs over framed records."""
+"""`stele census`, `backtest` and `drift`: Spark jobs that examine stored, framed records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the registry is told of a census."""
+    """Options that record a census in the registry."""
 
     record: Annotated[
         bool, typer.Option("--record", help="Tell the registry, which warns whoever deletes a version that was seen.")
@@ -35,7 +35,7 @@ class Recorded:
     part: Annotated[bool, typer.Option("--part", help="The data are a part of the place only.")] = False
 
     def record_census(self, census: Census, stored: Stored) -> None:
-        """Record the census if that is wanted. Raises as `record_usage`."""
+        """Record the census if --record is given. Raises `InvalidRequest`, and what `record_usage` raises."""
         from stele.spark.data_audit import record_usage
         from stele.spark.data_audit.stored_records import TABLE
 
@@ -58,9 +58,9 @@ def census(
         bool, typer.Option("--fields/--no-fields", help="Decode records to count fields, or only look at frames.")
     ] = True,
 ) -> None:
-    """Count schema ids, versions and fields in stored records, and say which versions may be deleted.
+    """Count schema ids, versions and fields in stored records, and report which versions may be deleted.
 
-    Exit code 0 when all records were counted, whatever they are; 2 when they could not be.
+    Exit code 0: all records were counted, whatever they contain; 2: they could not be counted.
     """
     with exit_on_error():
         from stele.spark.data_audit import census as run
@@ -103,7 +103,7 @@ def backtest(
         bool, typer.Option("--allow-damaged", help="Pass in spite of records that their own schema does not read.")
     ] = False,
 ) -> None:
-    """Read stored records with a proposed schema: by the rules, and by decoding them.
+    """Test a proposed schema on stored records: by the rules, and by decoding them.
 
     Exit code 0: all records can be read; 1: some cannot; 2: invalid arguments, or the data could not be read.
     """
@@ -144,7 +144,7 @@ def drift(
 ) -> None:
     """Find what schemas allow and stored records never use: fields never set, symbols never written, types too wide.
 
-    Exit code 0 when the data were read, whatever they are; 2 when they could not be.
+    Exit code 0: the data were read, whatever they contain; 2: they could not be read.
     """
     with exit_on_error():
         from stele.spark.data_audit import drift as run

@@ -1,4 +1,4 @@
-"""`stele pipeline dead-letters` and `replay`: records that could not be decoded, and another try."""
+"""`stele pipeline dead-letters` and `replay`: list records that could not be decoded, and decode them again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 HEAD = 24
-"""Bytes of a record that are shown in text."""
+"""Number of bytes of a record that the text output shows."""
 COLUMNS = (
     "letter",
     "seen_at",
@@ -36,11 +36,11 @@ COLUMNS = (
     "reason",
     "batch",
 )
-"""Columns of a dead letter that are listed, beside its bytes and when it was replayed."""
+"""Listed columns of a dead letter. The time of its replay and its bytes follow them."""
 
 
 class ListShape(StrEnum):
-    """Shapes of a list."""
+    """Output formats of a list."""
 
     TEXT = "text"
     JSON = "json"
@@ -48,7 +48,7 @@ class ListShape(StrEnum):
 
 
 class By(StrEnum):
-    """What dead letters are counted by: a column of their table."""
+    """Columns by which dead letters can be counted."""
 
     CODE = "code"
     REASON = "reason"
@@ -71,9 +71,9 @@ def list_dead_letters(
     replayed: Annotated[bool, typer.Option("--all", help="Those that became rows since, too.")] = False,
     output: Annotated[ListShape, typer.Option("--output", "-o", help="Shape of the list.")] = ListShape.TEXT,
 ) -> None:
-    """List records that could not be decoded: where they were, what is wrong, and how they begin.
+    """List records that could not be decoded: their position, the reason, and their first bytes.
 
-    JSON and CSV have the whole record, as base64.
+    JSON and CSV output contain the whole record in base64.
     """
     with exit_on_error():
         from stele.spark.pipeline.runner import find_session, open_session
@@ -86,9 +86,9 @@ def list_dead_letters(
 
 
 def replay_letters(file: FileArgument, where: WhereOption = "", output: OutputOption = Output.TEXT) -> None:
-    """Decode dead letters again, by what the registry knows now: good ones become rows, the others stay.
+    """Decode dead letters again with what the registry has now. Good ones become rows, the others stay.
 
-    Exit code 1 when some could still not be decoded.
+    Exit code 1 if some records still cannot be decoded.
     """
     with exit_on_error():
         from stele.spark.pipeline.runner import find_session, open_session
@@ -109,7 +109,10 @@ def replay_letters(file: FileArgument, where: WhereOption = "", output: OutputOp
 
 
 def _select_letters(df: DataFrame, where: str, *, replayed: bool) -> DataFrame:
-    """The letters asked for. Raises `Invalid` for a condition Spark does not understand."""
+    """Return the dead letters that match the condition, those replayed already only if `replayed` is set.
+
+    Raises `Invalid` for a condition that Spark does not understand.
+    """
     from pyspark.errors import AnalysisException, ParseException
 
     chosen = df if replayed else df.where("replayed_at IS NULL")
@@ -142,7 +145,7 @@ def _count_rows(df: DataFrame, by: By, limit: int) -> list[dict[str, Any]]:
 
 
 def _format_time(name: str) -> Column:
-    """A time as RFC 3339, which Python would show in the time zone of this machine."""
+    """Return a time column as RFC 3339 text, because Python would show it in the time zone of this machine."""
     from pyspark.sql import functions as f
 
     return f.date_format(name, "yyyy-MM-dd'T'HH:mm:ssXXX").alias(name)
@@ -167,7 +170,7 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], shape: ListShape) -> None:
 
 
 def _to_plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row in texts and numbers; the name of the record's bytes says how they are written."""
+    """Return a row of texts and numbers. The bytes of the record are in base64, under the name `value_base64`."""
     if "value" not in row:
         return dict(row)
     value = row["value"]
@@ -176,7 +179,7 @@ def _to_plain(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as it fits a terminal."""
+    """Return the columns of a row that fit a terminal, under the names of the text output."""
     if "value" not in row:
         return dict(row)
     value: bytes = row["value"] or b""

@@ -1,4 +1,4 @@
-"""What a check of `stele doctor` finds."""
+"""Results of the checks of `stele doctor`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class CheckState(StrEnum):
-    """How a check ends, the worst last."""
+    """Possible results of a check, the worst last."""
 
     OK = "ok"
     WARNING = "warning"

@@ -1,4 +1,4 @@
-"""`stele diff`: what changed between two schemas, and who can still read whose data?"""
+"""`stele diff`: the changes between two schemas, and whether each can read the data of the other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CELLS: Final = {
     Verdict.UNDECIDED: "[magenta]undecided[/]",
 }
 _MAX_TEXT: Final = 70
-"""Characters of a value that are shown in a line."""
+"""Maximum number of characters of a value in a line."""
 
 
 @expand_dataclass
@@ -82,9 +82,9 @@ def diff(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """List what changed between two schemas, and whether new can read old data and old can read new data.
+    """List the changes between two schemas, and whether new can read old data and old can read new data.
 
-    Exit code 0: nothing changed; 1: something did; 2: invalid schema file or invalid arguments.
+    Exit code 0: nothing changed; 1: something changed; 2: invalid schema file or invalid arguments.
     """
     with exit_on_error():
         pairs = _find_pairs(old, new, against, subject, registry, schema_format, reference)
@@ -101,7 +101,7 @@ def diff(
 
 
 class _Pair(NamedTuple):
-    """Two versions to compare, and what people call them."""
+    """Two versions to compare, with the names that the output gives them."""
 
     old: str
     new: str
@@ -117,7 +117,7 @@ def _find_pairs(
     schema_format: str | None,
     reference: list[str] | None,
 ) -> list[_Pair]:
-    """Return what to compare. Raises `InvalidRequest`."""
+    """Return the pairs of versions to compare. Raises `InvalidRequest`."""
     if sum(each is not None for each in (new, against, subject)) != 1:
         raise InvalidRequest("name two schemas; or one, with --against or --subject")
     if new is None:
@@ -161,7 +161,7 @@ def _make_pair(target: ReviewTarget, baseline: Baseline, references: Sequence[Na
 def _request_from_registry(
     old: str, new: str, registry: RegistryOptions, schema_format: str | None, reference: list[str] | None
 ) -> DiffRequest:
-    """Two versions of a registry, with all they refer to. Raises `InvalidRequest`."""
+    """Return the request for two registered versions, with all schemas that they refer to. Raises `InvalidRequest`."""
     if reference or schema_format:
         raise InvalidRequest("a registry knows format and references: --format and --reference are for files")
     versions = [_parse_version(each) for each in (old, new)]
@@ -209,7 +209,7 @@ def _print_answer(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None
 
 
 def _change_line(change: DeclarationChange) -> str:
-    """A change in a line of markup."""
+    """Return a change as one line of console markup."""
     kind = change.kind
     what = escape(change.what)
     before, after = (escape(_shorten(each)) for each in (change.before, change.after))
@@ -237,7 +237,7 @@ def _verdict_cell(change: DeclarationChange, direction: Direction, answer: DiffA
 
 
 def _print_findings(change: DeclarationChange) -> None:
-    """Why a change is none that everybody can read."""
+    """Print why some readers cannot read the data after a change."""
     for reason in change.findings:
         reader = "new reads old" if reason.direction is Direction.BACKWARD else "old reads new"
         print_finding(reason, f", when {reader}")

@@ -1,4 +1,4 @@
-"""`stele doctor`: whether an installation, a store and a registry are fit for use. It creates and changes nothing."""
+"""`stele doctor`: check an installation, a store and a registry. It creates and changes nothing."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def doctor(
     config: Annotated[Path | None, typer.Option(help="The server's TOML file; ./stele.toml if it is there.")] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Check the installation, the settings, the store and the clock; with --registry that registry, too.
+    """Check the installation, the settings, the store and the clock; with --registry also that registry.
 
-    Nothing is created or changed. Exit codes: 0 if no check is an error, 1 if one is, 2 for wrong use.
+    Nothing is created or changed. Exit code 0: no check is an error; 1: one is; 2: invalid arguments.
     """
     with exit_on_error():
         connection = registry.find_connection() if registry.is_given else None
@@ -71,7 +71,7 @@ def diagnose(store: str | None, config: Path | None, connection: Connection | No
 
 
 def check_config_file() -> Diagnosis:
-    """Return whether the user's file of registries can be read."""
+    """Check whether the configuration file of the user can be read."""
     try:
         profiles = load_config().profiles
     except SteleError as error:
@@ -82,7 +82,7 @@ def check_config_file() -> Diagnosis:
 
 
 def check_store(settings: ServerSettings) -> Iterator[Diagnosis]:
-    """Yield whether a server could work with its store."""
+    """Yield the results of the checks whether a server can work with its store."""
     try:
         condition = inspect_store(settings.store)
     except SteleError as error:
@@ -149,7 +149,7 @@ def _check_disk(free_bytes: int) -> Diagnosis:
 
 
 def check_registry(connection: Connection) -> Iterator[Diagnosis]:
-    """Yield whether a registry answers, is ready, and has the same time."""
+    """Yield the results of the checks whether a registry answers, is ready, and has the same time."""
     try:
         with open_server_pages(connection) as pages:
             index, ready = pages.read_index(), pages.get_page("/health/ready")

@@ -43,17 +43,17 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "notebook": ("IPython",),
     "jupyter": ("jupyterlab",),
 }
-"""Extras and their modules, the one first that nothing else brings along."""
+"""Modules of each extra. The first one is installed by no other package, so it shows whether the extra is installed."""
 _NEWEST_PYTHON: Final = (3, 13)
-"""The newest version that the tests run on."""
+"""The newest Python version that the tests run on."""
 _JAVA: Final = 17
-"""The oldest version that Spark 4 runs on."""
+"""The oldest Java version that Spark 4 runs on."""
 _JAVA_SECONDS: Final = 20.0
 _JAR: Final = Path(__file__).parents[1] / "spark" / "engines" / "jvm" / "stele-spark.jar"
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^\]]*\])?\s*(?P<limits>[^;]*)(?:;(?P<marker>.*))?")
 _LIMIT = re.compile(r"(?P<sign>[<>=!]=|[<>])\s*(?P<version>[\d.]+)")
 _RELEASED: Final = 1_767_225_600
-"""2026-01-01 in Unix time: a clock before this release is wrong."""
+"""2026-01-01 in Unix time. A clock that shows an earlier time is wrong, because this release is newer."""
 
 
 def check_environment() -> Iterator[Diagnosis]:
@@ -72,7 +72,7 @@ def check_environment() -> Iterator[Diagnosis]:
 
 
 def check_python(version_info: tuple[int, ...] = tuple(sys.version_info[:3])) -> Diagnosis:
-    """Return whether the tests run on this version of Python."""
+    """Check whether the tests run on this version of Python."""
     detail = f"Python {'.'.join(map(str, version_info))} in {sys.prefix}"
     if version_info[:2] > _NEWEST_PYTHON:
         newest = ".".join(map(str, _NEWEST_PYTHON))
@@ -81,7 +81,7 @@ def check_python(version_info: tuple[int, ...] = tuple(sys.version_info[:3])) ->
 
 
 def check_extra(name: str) -> Diagnosis:
-    """Return which packages of an extra are missing. Without its first one it was not installed: fine."""
+    """Check which packages of an extra are missing. Without its first one, the extra is not installed: no problem."""
     missing = [module for module in EXTRAS[name] if not is_installed(module)]
     code, install = f"EXTRA_{name.upper()}", f"pip install '{DISTRIBUTION}[{name}]'"
     if not missing:
@@ -92,7 +92,7 @@ def check_extra(name: str) -> Diagnosis:
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module can be found; packages above it are imported, it is not."""
+    """Return whether a module can be found. This imports its parent packages, but not the module itself."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
@@ -100,7 +100,7 @@ def is_installed(module: str) -> bool:
 
 
 def check_versions() -> Diagnosis:
-    """Return which installed packages have versions that Stele does not work with."""
+    """Check whether all installed packages have versions that Stele works with."""
     wrong = [
         f"{name} {misfit} is not {limits}"
         for name, limits in read_requirements()
@@ -112,9 +112,10 @@ def check_versions() -> Diagnosis:
 
 
 def read_requirements() -> list[tuple[str, str]]:
-    """Return the packages that this distribution names, with the limits of their versions, such as `>=4.0,<4.4`.
+    """Return the packages that this distribution requires, with their version limits, such as `>=4.0,<4.4`.
 
-    A limit of an extra counts as well: it does for a package that is there for another reason.
+    Includes the packages of extras, except `dev`: their limits also apply to a package that another one installed. The
+    list is empty if Stele runs from its sources.
     """
     try:
         texts = requires(DISTRIBUTION) or []
@@ -139,7 +140,7 @@ def find_misfit(name: str, limits: str) -> str:
 
 
 def is_within(release: str, limits: str) -> bool:
-    """Whether a version is within limits such as `>=2.2,<3`. Endings like `rc1` do not count."""
+    """Return whether a version is within limits such as `>=2.2,<3`. Endings like `rc1` do not count."""
     numbers = parse_release(release)
     compare = {
         "==": numbers.__eq__,
@@ -162,7 +163,7 @@ def parse_release(text: str) -> tuple[int, ...]:
 
 
 def check_java() -> Diagnosis:
-    """Return whether there is a Java that Spark runs on. It matters only with Spark."""
+    """Check whether there is a Java that Spark runs on. A missing Java is an error only if PySpark is installed."""
     fix = f"install a JDK {_JAVA} or newer, then set JAVA_HOME or put java on the PATH"
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -183,7 +184,7 @@ def check_java() -> Diagnosis:
 
 
 def check_spark() -> Diagnosis:
-    """Return whether Spark is there, is the one that Python finds, and has our engine."""
+    """Check whether PySpark is installed, SPARK_HOME names no other Spark, and the engine `jvm` is built."""
     if not is_installed("pyspark"):
         return judge_good("SPARK", "not installed; pipelines, SQL and data reports need it", _pip_line("spark"))
     detail = f"PySpark {version('pyspark')}"
@@ -200,7 +201,7 @@ def check_spark() -> Diagnosis:
 
 
 def check_clock(now: float) -> Diagnosis:
-    """Return whether the clock shows a time that can be: times of versions and certificates depend on it."""
+    """Check that the clock is not earlier than this release. Times of versions and certificates depend on it."""
     detail = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     if now < _RELEASED:
         return judge_bad("CLOCK", f"{detail} is before this release was made", "set the clock, for example with NTP")

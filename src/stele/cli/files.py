@@ -27,7 +27,10 @@ _SUFFIXES: Final = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".th
 
 
 def format_of(path: Path, *others: Path) -> str:
-    """The format a file name suggests, and no other one's contradicts. Raises `InvalidRequest`."""
+    """Return the format that the suffix of a file name stands for.
+
+    Raises `InvalidRequest` for an unknown suffix, and if the suffix of another file stands for another format.
+    """
     schema_format = _SUFFIXES.get(path.suffix.lower())
     if schema_format is None:
         raise InvalidRequest(f"{path}: the suffix tells no format; give --format")
@@ -39,7 +42,7 @@ def format_of(path: Path, *others: Path) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The file as text, - for standard input. Raises `InvalidRequest`."""
+    """Read a text file, or standard input for `-`; line ends become line feeds. Raises `InvalidRequest`."""
     try:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
         return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
@@ -54,7 +57,7 @@ def check_target(path: Path | None, *, force: bool) -> None:
 
 
 def write_text(path: Path | None, text: str) -> None:
-    """Write a file, with a line feed at its end; None and - print. Raises `InvalidRequest`."""
+    """Write a text with a line feed at its end to a file; None and `-` print it. Raises `InvalidRequest`."""
     text = text if text.endswith("\n") else f"{text}\n"
     if path is None or path == STDIN:
         sys.stdout.write(text)
@@ -67,14 +70,14 @@ def write_text(path: Path | None, text: str) -> None:
 
 
 def unreadable_file(path: Path | str, error: OSError | ValueError) -> InvalidRequest:
-    """What to say of a file that cannot be read or written, or is no text."""
+    """Return the error for a file that cannot be read or written, or is not text."""
     if isinstance(error, UnicodeDecodeError):
         return InvalidRequest(f"{path}: not UTF-8 text: {error.reason} (byte {error.start})")
     return InvalidRequest(f"{path}: {error.strerror if isinstance(error, OSError) and error.strerror else error}")
 
 
 def read_references(texts: list[str] | None) -> tuple[NamedText, ...]:
-    """References given as NAME=FILE. Raises `InvalidRequest`."""
+    """Read the references given as NAME=FILE. Raises `InvalidRequest`."""
     return tuple(_read_reference(text) for text in texts or ())
 
 

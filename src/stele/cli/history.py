@@ -1,4 +1,4 @@
-"""`stele history` and `stele atlas`: how a subject came to be what it is, and what stands around it."""
+"""`stele history` and `stele atlas`: the history of a subject, its references, and the subjects of a namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stele.pictures import Picture, PictureTable
 
 _EVERYTHING: Final = 1_000_000
-"""More than any answer holds."""
+"""A limit that no answer reaches."""
 
 SvgOption = Annotated[
     Path | None,
@@ -29,7 +29,7 @@ SvgOption = Annotated[
 
 
 class HistoryPicture(StrEnum):
-    """What is shown of a subject."""
+    """Pictures of a subject."""
 
     STORY = "story"
     FIELDS = "fields"
@@ -68,7 +68,7 @@ def show_history(
     force: ForceOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show how a subject came to be what it is: a table in the terminal, a picture with --svg.
+    """Show the history of a subject: a table in the terminal, a picture with --svg.
 
     Exit code 0: it was shown; 2: an error, such as a subject that the registry does not have.
     """
@@ -115,7 +115,7 @@ def show_atlas(
 
 
 def _check_options(picture: HistoryPicture, *, before: int | None, policy: str | None, depth: int | None) -> None:
-    """Raise `InvalidRequest` for an option that means nothing for what is shown."""
+    """Raise `InvalidRequest` for an option that does not apply to the picture."""
     options = {
         "--before": (before, HistoryPicture.STORY),
         "--policy": (policy, HistoryPicture.MATRIX),

@@ -40,9 +40,9 @@ def infer_data(
     ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when some of the data have no place.")] = False,
 ) -> None:
-    """Make a schema that fits all records, and say how sure each part of it is.
+    """Infer a schema that fits all records, and report how certain each part of it is.
 
-    Exit code 0: made; 1: the subject refuses it, or, with --strict, it does not hold all of the data; 2: there is none.
+    Exit code 0: inferred; 1: the subject refuses it, or, with --strict, it cannot hold all of the data; 2: no schema.
     """
     with exit_on_error():
         from stele.spark.data_audit import infer as run

@@ -1,4 +1,4 @@
-"""`stele key`: API keys, by which programs prove to a registry who they are."""
+"""`stele key`: API keys, with which programs authenticate to a registry."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def create(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Make a key and print it. Nobody can print it again."""
+    """Create an API key and print it. The key cannot be printed again."""
     with exit_on_error():
         wanted = {"name": name, "groups": group or [], "expires": expires and parse_expiry(expires, datetime.now(UTC))}
     path = build_path("api", "access", "keys")
     body = encode_body(wanted)
     with connect(registry) as client:
-        # Sent twice, it would make two keys; a deletion is what is not sent twice, either.
+        # A second attempt would create a second key. The client never repeats a deletion, so this is sent as one.
         api_key = client.send(
             Request(
                 "POST", path, json_decoder(CreatedApiKey), body=body, media=JSON, effect=Effect.DELETE, subject=name
@@ -76,7 +76,7 @@ def revoke(
     registry: RegistryOptions,
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, which stands in it after `stele_`.")],
 ) -> None:
-    """Revoke a key: it is worth nothing from now on."""
+    """Revoke a key. Requests with it are rejected from now on."""
     path = build_path("api", "access", "keys", key_id)
     with connect(registry) as client:
         key = client.send(Request("DELETE", path, json_decoder(ApiKeyOut), effect=Effect.DELETE, subject=key_id))
@@ -84,7 +84,7 @@ def revoke(
 
 
 def parse_expiry(text: str, now: datetime) -> datetime:
-    """Return when a key ends. Raises `InvalidRequest` for what is neither a length of time nor a time."""
+    """Return when a key expires. Raises `InvalidRequest` for a text that is neither a duration nor a time."""
     match = _SPAN.fullmatch(text)
     try:
         if match:

@@ -1,4 +1,4 @@
-"""`stele lint`: what would a careful reviewer object to in these schema files?"""
+"""`stele lint`: find weak spots in schema files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from stele.service.lint import list_rules
 
 
 class FailOn(StrEnum):
-    """Which findings make the exit code 1."""
+    """Severities of findings that make the exit code 1."""
 
     WARNING = "warning"
     ERROR = "error"
@@ -69,7 +69,7 @@ def lint(
     output: ReportOutputOption = ReportOutput.TEXT,
     to: ReportToOption = None,
 ) -> None:
-    """Give advice on schema files, without a server.
+    """Find weak spots in schema files, without a server.
 
     Exit code 0: nothing to report; 1: findings; 2: invalid schema file or invalid arguments.
     """
@@ -91,14 +91,14 @@ def lint(
 
 
 def _split_names(texts: list[str] | None) -> tuple[str, ...]:
-    """Return the rules of options that may hold several, with commas between."""
+    """Return all names of rules; one text may hold several, separated by commas."""
     return tuple(name.strip() for text in texts or () for name in text.split(",") if name.strip())
 
 
 def _choose_config(
     file: Path | None, select: tuple[str, ...], ignore: tuple[str, ...], targets: list[ReviewTarget]
 ) -> LintConfig | None:
-    """Return the configuration of all files; None leaves each to its folder. The command line comes first."""
+    """Return one configuration for all files, or None to use that of each folder. The command line takes precedence."""
     if file is None and not select and not ignore:
         return None
     config = load_lint_config(targets[0].workspace.root) if file is None else read_lint_config(file)
@@ -108,7 +108,7 @@ def _choose_config(
 
 
 def _list_rules(output: ReportOutput) -> None:
-    """Print the rules. Raises `InvalidRequest` for a shape that is for findings."""
+    """Print the rules. Raises `InvalidRequest` for an output format other than text and JSON."""
     if output not in (ReportOutput.TEXT, ReportOutput.JSON):
         raise InvalidRequest("--rules is printed as text or json")
     rows = [

@@ -1,4 +1,4 @@
-"""`stele log` and `stele backup`: whether a store is whole, what is lost if not, going on without it, and copies."""
+"""`stele log` and `stele backup`: verify, repair, copy, compact and back up the log of a store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stele.server.store_session import CopiedLog, compact_log, copy_log
 app = typer.Typer(help="Look after the log of a store: what is damaged, and going on.", no_args_is_help=True)
 
 _ROWS = 20
-"""Damages and lost versions that people are shown; programs get all."""
+"""Maximum number of damages and of lost versions in text output; JSON output has all."""
 
 StoreOption = Annotated[str, typer.Option("--store", envvar="STELE_STORE", help="The store: sqlite:///file.db")]
 StateDirOption = Annotated[
@@ -36,7 +36,7 @@ StateDirOption = Annotated[
 
 
 class _Report(msgspec.Struct, rename="camel"):
-    """What programs are told of a store."""
+    """JSON output of `stele log verify`."""
 
     records: int
     acknowledged: int
@@ -46,7 +46,7 @@ class _Report(msgspec.Struct, rename="camel"):
 
 
 class _RepairReport(msgspec.Struct, rename="camel"):
-    """What programs are told of a repair."""
+    """JSON output of `stele log repair`."""
 
     kept: int
     skipped_schema_ids: int
@@ -56,7 +56,7 @@ class _RepairReport(msgspec.Struct, rename="camel"):
 
 @app.command("verify")
 def verify(store: StoreOption, state_dir: StateDirOption = STATE_DIR, output: OutputOption = Output.TEXT) -> None:
-    """Read every record of a store and verify its checksum, its texts and its place; exit 1 when anything is wrong.
+    """Read every record of a store and verify its checksum, its texts and its place. Ends with 1 if anything is wrong.
 
     Nothing is changed. A server may be running on the store.
     """
@@ -81,10 +81,10 @@ def repair(
     state_dir: StateDirOption = STATE_DIR,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Go on with the records before the first damage; the ids that the lost ones may have given are never given again.
+    """Keep the records before the first damage. Schema ids that lost records may have used are never assigned again.
 
-    Restore a newer backup instead where there is one. Stop the servers first. The damaged files are kept beside the
-    new ones.
+    If there is a newer backup, restore it instead. Stop the servers first. The damaged files are kept beside the new
+    ones.
     """
     with exit_on_error():
         examination = verify_store(store, state_dir)
@@ -114,10 +114,10 @@ def copy(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Bring a registry from a store to another one, of any kind: ids, numbers and times stay as they are.
+    """Copy a registry from one store to another, of any kind. Ids, version numbers and times stay as they are.
 
     To move without a gap: copy with --follow, stop the servers of the old store, press Ctrl-C, and start servers on the
-    new one. At the end both logs are compared record by record; exit 0 means that they are the same.
+    new one. At the end both logs are compared record by record; exit code 0 means that they are the same.
     """
     with exit_on_error():
         done = asyncio.run(_copy_log(source, target, follow=follow))
@@ -143,7 +143,7 @@ async def _copy_log(source: str, target: str, *, follow: bool) -> CopiedLog:
 
 @app.command("compact")
 def compact(store: StoreOption, output: OutputOption = Output.TEXT) -> None:
-    """Save a snapshot, so that servers start quickly, and erase purged texts that a node that died has left.
+    """Save a snapshot, so that servers start quickly, and erase purged texts that a node left when it died.
 
     A server may be running on the store.
     """

@@ -1,4 +1,4 @@
-"""`stele import` and `stele export`: whole registries in and out."""
+"""`stele import` and `stele export`: import and export of whole registries."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from stele.server.store_maintenance import require_store
 
 
 class _Archives(TyperGroup):
-    """Sub-commands, of which `archive` need not be said: `stele export FILE`."""
+    """A group of commands in which the word `archive` may be left out: `stele export FILE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `archive` before anything that names no sub-command."""
+        """Insert `archive` before arguments that do not begin with a sub-command or a help option."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = ["archive", *args]
         return super().parse_args(ctx, args)
@@ -96,7 +96,7 @@ def import_confluent(
 ) -> None:
     """Copy a running registry that speaks the Confluent API: Confluent, Redpanda, Karapace, Apicurio, Stele.
 
-    Nobody should write to it meanwhile: set it READONLY, or run this again at the end, when nobody does any more.
+    The registry should receive no writes meanwhile: set it to READONLY, or run the command again after the last write.
     """
     with exit_on_error():
         with _find_source(source).open_client() as client:
@@ -127,7 +127,7 @@ def import_topic(
     skip_modes: SkipModes = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Fold the `_schemas` topic of Confluent, Karapace or Redpanda, from a dump file or a broker, and import that."""
+    """Import a `_schemas` topic of Confluent, Karapace or Redpanda from a dump file or a broker."""
     with exit_on_error():
         if (file is None) == (bootstrap is None):
             raise InvalidRequest("name a dump file or a broker with --bootstrap, one of the two")
@@ -168,7 +168,7 @@ def export_topic(
 ) -> None:
     """Write a registry as the records of a `_schemas` topic, into a dump file or an empty topic of a broker.
 
-    Ends with 1 when that format has no place for something; what it is goes to standard error.
+    Ends with 1 if the topic format cannot hold something, and prints on standard error what is lost.
     """
     with exit_on_error():
         if (file is None) == (bootstrap is None):

@@ -1,4 +1,4 @@
-"""A registry without a server process: the same API over a store, for as long as a command runs, on no port."""
+"""A registry without a server process: the HTTP API over a store, inside a command, without a port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StoreTransport(InProcessTransport):
 
 @contextmanager
 def open_offline(store: str) -> Iterator[StoreTransport]:
-    """Yield the transport for the length of a command, which logs nothing but trouble."""
+    """Yield a transport to a store, and close the store at the end. Only warnings and errors are logged."""
     configure_logs("warning", "console")
     transport = StoreTransport(store)
     try:

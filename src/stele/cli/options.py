@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def expand_dataclass(command: Callable[..., T]) -> Callable[..., T]:
-    """A command that takes the members of its dataclass parameters as options of its own.
+    """Return a command that has the members of its dataclass parameters as options of its own.
 
-    Members are annotated like options of a command; where one has a default, so does the option.
+    Members are annotated like options of a command. The default of a member is the default of its option.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}

@@ -1,7 +1,7 @@
 """How commands print: tables for people, JSON for programs, errors on standard error.
 
-Names and texts from schemas go to the console as `Text`, never as markup: a schema may call a field `[/b]`. Where
-nobody looks at a terminal, no line is wrapped or cut.
+Names and texts from schemas go to the console as `Text`, never as markup: a schema may call a field `[/b]`. Output that
+does not go to a terminal is neither wrapped nor cut.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _UNBOUNDED: Final = ConsoleDimensions(100_000, 25)
 
 
 class PlainConsole(Console):
-    """A console whose lines have any length where they do not go to a terminal."""
+    """A console that does not limit the length of lines, unless they go to a terminal."""
 
     @property
     def size(self) -> ConsoleDimensions:
-        """Columns and lines."""
+        """Width and height in characters; outside a terminal the width is 100,000."""
         return super().size if self.is_terminal else _UNBOUNDED
 
     @size.setter
@@ -41,11 +41,11 @@ errors = PlainConsole(stderr=True)
 
 FINDING_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.UNKNOWN: "magenta"}
 MOST_FINDINGS: Final = 20
-"""Findings that people are shown unless they ask for all."""
+"""Maximum number of findings that are printed without --all."""
 
 
 class Output(StrEnum):
-    """Shapes of what a command prints."""
+    """Output formats of commands."""
 
     TEXT = "text"
     JSON = "json"
@@ -62,12 +62,12 @@ def format_json(value: Any) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented, on standard output."""
+    """Print a value as one indented JSON document on standard output."""
     sys.stdout.write(format_json(value) + "\n")
 
 
 def print_rows(output: Output, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows as a table or as a JSON list of objects. Columns of numbers are flush right."""
+    """Print rows as a table or as a JSON list of objects. Columns of integers are right-aligned."""
     if output is Output.JSON:
         print_json(rows)
         return
@@ -93,9 +93,9 @@ def print_table(table: Any) -> None:
 
 
 def print_text(to: Console, text: Text, indent: int = 0, label: str = "") -> None:
-    """Print a paragraph behind some blanks: wrapped between words on a terminal, as one line elsewhere.
+    """Print an indented paragraph: wrapped between words on a terminal, as one line elsewhere.
 
-    label stands before its first line; further lines begin under the text.
+    The label precedes the first line; further lines are aligned with the text.
     """
     margin = Text(" " * indent + label)
     if not to.is_terminal:
@@ -108,7 +108,7 @@ def print_text(to: Console, text: Text, indent: int = 0, label: str = "") -> Non
 
 
 def print_labelled(label: Text, text: Text, width: int) -> None:
-    """Print a label, padded to a width, and a text behind it. On a terminal its lines stand below one another."""
+    """Print a label, padded to a width, and a text behind it. On a terminal, the lines of the text are aligned."""
     label.pad_right(width - len(label))
     if not console.is_terminal:
         print_text(console, label + text)
@@ -123,14 +123,14 @@ def print_labelled(label: Text, text: Text, width: int) -> None:
 
 
 def print_finding(finding: Finding, where: str = "") -> None:
-    """One finding, readable: rule and place, where on from there, why, and what to do."""
+    """Print a finding: its rule and path, the text `where`, the reason, the fix and the witness."""
     rule, place = (finding.rule, FINDING_COLOURS[finding.level]), (finding.path or "/", "bold")
     print_text(console, Text.assemble(rule, " at ", place, where), indent=2)
     print_reasons(finding.why, finding.fix, finding.witness)
 
 
 def print_reasons(why: str, fix: str, witness: str | None) -> None:
-    """Print the lines below a finding's first: why it is one, what to do, and a value that shows it."""
+    """Print the lines below the first line of a finding: its reason, its fix and its witness."""
     for label, text in (("why", why), ("fix", fix), ("witness", witness)):
         if text:
             print_text(console, Text(text), indent=4, label=f"{label}: ")
@@ -139,44 +139,44 @@ def print_reasons(why: str, fix: str, witness: str | None) -> None:
 def print_findings(
     findings: Sequence[Finding], describe: Callable[[Finding], str] = lambda finding: "", *, everything: bool = False
 ) -> None:
-    """Print the first findings, and how many more there are; everything prints them all."""
+    """Print the first findings and the number of the others; `everything` prints them all."""
     for finding in take_first(findings, everything=everything):
         print_finding(finding, describe(finding))
     print_rest(len(findings), everything=everything)
 
 
 def take_first(rows: Sequence[Any], *, everything: bool = False) -> Iterable[Any]:
-    """Return the rows that people are shown."""
+    """Return the first `MOST_FINDINGS` rows, or all with `everything`."""
     return rows if everything else rows[:MOST_FINDINGS]
 
 
 def print_rest(count: int, *, everything: bool = False) -> None:
-    """Say how many of so many findings were not printed."""
+    """Print how many of `count` findings were left out."""
     if count > MOST_FINDINGS and not everything:
         console.print(f"… {count - MOST_FINDINGS:,} more (--all prints them)", highlight=False)
 
 
 def print_error(label: str, message: object) -> None:
-    """A sentence on standard error, behind a label such as `error:`."""
+    """Print a sentence on standard error, behind a label such as `error:`."""
     print_text(errors, Text.assemble((label, "bold red"), f" {message}"))
 
 
 def print_warning(message: object) -> None:
-    """A sentence on standard error about what was done all the same."""
+    """Print a sentence on standard error, behind the label `warning:`."""
     print_text(errors, Text.assemble(("warning:", "bold yellow"), f" {message}"))
 
 
 def print_progress(message: object) -> None:
-    """A line on standard error about what is being done."""
+    """Print a line on standard error about the current step."""
     print_text(errors, Text(str(message), "dim"))
 
 
 def require_confirmation(question: str, *, yes: bool) -> None:
-    """Ask whether to go on with what cannot be undone. Raises `InvalidRequest` where nobody can be asked.
+    """Ask the user to confirm an action that cannot be undone. Raises `InvalidRequest` without a terminal.
 
     Args:
-        question: What would be done, as a question.
-        yes: The answer was given beforehand.
+        question: The action, as a question.
+        yes: Whether the command line already confirms it; nothing is asked then.
     """
     if yes:
         return
@@ -187,7 +187,7 @@ def require_confirmation(question: str, *, yes: bool) -> None:
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Turn a `SteleError` into its sentence on standard error and exit code 2."""
+    """Print a `SteleError` on standard error, and exit with code 2."""
     try:
         yield
     except SteleError as error:

@@ -1,4 +1,4 @@
-"""`stele pipeline`: registered streams into tables, on Spark."""
+"""`stele pipeline`: write registered streams into tables with Spark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ app.command("replay")(dead_letters.replay_letters)
 app.command("show")(table_rows.show)
 
 MOST_IDS = 8
-"""Ids a line about a batch names."""
+"""Maximum number of ids in the line about a batch."""
 
 
 @app.command("plan")
@@ -51,9 +51,9 @@ def plan(
     apply: Annotated[bool, typer.Option("--apply", help="Do it.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Say what each table needs for the newest version of its subject; nothing is touched without --apply.
+    """Show what each table needs for the newest version of its subject. Nothing is changed without --apply.
 
-    Exit code 1 when a table cannot take its schema: then nothing is done at all.
+    Exit code 1 if a table cannot take its schema: then --apply changes no table.
     """
     with exit_on_error():
         plans = _plan_tables(load_pipeline(file), apply=apply)
@@ -67,9 +67,9 @@ def plan(
 
 @app.command("run")
 def run(file: FileArgument, output: OutputOption = Output.TEXT) -> None:
-    """Run a pipeline until all there is is read, or, with an interval trigger, until Ctrl-C or SIGTERM.
+    """Run a pipeline until all records are read, or, with an interval trigger, until Ctrl-C or SIGTERM.
 
-    Running it again goes on where the last run ended; every record counts exactly once, also after a crash.
+    The next run continues where the last one ended. Every record counts exactly once, also after a crash.
     """
     with exit_on_error():
         config = load_pipeline(file)
@@ -118,7 +118,7 @@ def report(
 ) -> None:
     """Write a page with plots: throughput, schema ids in use, dead letters and batches over time.
 
-    The page draws the versions and fields of the subjects, too, unless the registry is away.
+    The page also shows the versions and fields of the subjects, unless the registry does not answer.
     """
     with exit_on_error():
         from stele.spark.data_audit.report import to_html
@@ -178,7 +178,7 @@ def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, out
 
 
 class BatchProgress:
-    """Says what a run does, on standard error: a bar or lines while a batch runs, a line about it when it is done."""
+    """Shows the progress of a run on standard error: a bar or lines during a batch, and one line at its end."""
 
     def __init__(self, config: PipelineConfig) -> None:
         from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
@@ -188,20 +188,20 @@ class BatchProgress:
         self._running = ExitStack()
 
     def __enter__(self) -> Self:
-        """Nothing runs yet."""
+        """Return self. Nothing is shown before the first batch."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """A batch that is cut short is not shown any more."""
+        """Stop showing a batch that was interrupted."""
         self._running.close()
 
     def begin_batch(self, number: int, spark: SparkSession) -> None:
-        """Show a batch that runs now."""
+        """Show the progress of a batch that starts now."""
         self._running.close()
         self._running.enter_context(show_job_progress(spark, f"batch {number} running"))
 
     def finish_batch(self, batch: BatchReport) -> None:
-        """Print what a batch did, and the changes of tables it brought."""
+        """Print the results of a batch, and the changes that it made to tables."""
         self._running.close()
         behind = self._behind()
         if behind is not None:
@@ -211,7 +211,7 @@ class BatchProgress:
             print_text(errors, Text(str(change)), indent=2)
 
     def _save_lag(self, topics: dict[str, int]) -> None:
-        """Write the lag into the checkpoint, where the registry's pages read it; no run ends because that fails."""
+        """Write the lag into the checkpoint, from which the registry's pages read it. Errors are ignored."""
         from stele.spark.pipeline.journal import BatchJournal
 
         with suppress(OSError, StoreError):
@@ -219,7 +219,7 @@ class BatchProgress:
 
 
 def batch_line(batch: BatchReport, behind: int | None = None) -> str:
-    """What is said about a batch."""
+    """Return the line about a batch; `behind` is the number of records that Kafka has beyond it, None if unknown."""
     from stele.spark.data_audit.report import pluralize
     from stele.spark.pipeline.status import records_per_second
 
@@ -246,7 +246,7 @@ def _by_number(item: tuple[str, int]) -> tuple[bool, int, str]:
 
 
 def print_summary(done: PipelineReport) -> None:
-    """Print the sums of a run."""
+    """Print the totals of a run."""
     from stele.spark.data_audit.report import pluralize
 
     versions = "; ".join(f"{subject} {', '.join(map(str, used))}" for subject, used in done.versions.items())

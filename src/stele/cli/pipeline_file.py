@@ -1,4 +1,4 @@
-"""What commands about pipelines share: the file they are in."""
+"""The argument that all pipeline commands share: the file that defines the pipeline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FileArgument = Annotated[Path, typer.Argument(help="The pipeline's TOML file.")]
 
 
 def load_pipeline(file: Path) -> PipelineConfig:
-    """The pipeline of a file. Raises `InvalidRequest`, `Invalid`."""
+    """Load the pipeline that a file defines. Raises `InvalidRequest`, `Invalid`."""
     try:
         return load_config(file)
     except OSError as error:
@@ -25,10 +25,10 @@ def load_pipeline(file: Path) -> PipelineConfig:
 
 
 def check_pipeline_registry(config: PipelineConfig) -> None:
-    """Ask the registry for the pipeline's subjects, before Spark is started.
+    """Check, before Spark starts, that the registry has the pipeline's subjects.
 
-    A pipeline that has run before waits for a registry that does not answer, and says so.
-    Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and their like.
+    If the registry does not answer, a pipeline that has run before prints a warning, because its run waits for it.
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and similar errors.
     """
     from stele.spark.pipeline.kafka_lag import has_run
 

@@ -50,7 +50,7 @@ def init(
 ) -> None:
     """Write a pipeline.toml with comments, ready to run.
 
-    Asks for what is missing when it is started on a terminal. Paths on the command line count from here.
+    On a terminal, the command asks for what is missing. Paths on the command line are relative to the current folder.
     """
     with exit_on_error():
         check_target(file, force=force)
@@ -65,7 +65,7 @@ def init(
 
 
 def _ask_for_missing(start: PipelineAnswers) -> PipelineAnswers:
-    """The answers, with what nothing can be done without asked for."""
+    """Prompt for the answers that are missing, and return all of them."""
     replace = msgspec.structs.replace
     complete = (start.bootstrap and start.topics) or (start.path and start.subject)
     if complete:
@@ -89,14 +89,14 @@ def _ask_for_missing(start: PipelineAnswers) -> PipelineAnswers:
 
 
 def _ask_choice(question: str, words: Sequence[str], default: str) -> str:
-    """One of some words."""
+    """Prompt until the user enters one of the words, and return it."""
     while (answer := typer.prompt(f"{question} ({', '.join(words)})", default=default)) not in words:
         typer.echo(f"One of {', '.join(words)}.")
     return str(answer)
 
 
 def _relative_to(start: PipelineAnswers, folder: Path) -> PipelineAnswers:
-    """The answers with paths that count from the file's folder, as those in it do."""
+    """Return the answers with paths relative to the folder of the pipeline file."""
 
     def move_path(path: str) -> str:
         if not path or "://" in path or "$" in path or Path(path).is_absolute():
@@ -108,7 +108,7 @@ def _relative_to(start: PipelineAnswers, folder: Path) -> PipelineAnswers:
 
 
 def _registry_hint(registry: str, subject: str) -> str:
-    """What the registry says of a subject now; that it does not answer is no error, it may be started later."""
+    """Return a sentence about a subject in the registry. An unreachable registry is no error: it may start later."""
     try:
         if registry.endswith(".json"):
             known = SchemaSnapshot.load(Path(registry))
@@ -131,5 +131,5 @@ def _spark_version() -> str:
 
 
 def _is_interactive() -> bool:
-    """Whether there is somebody to ask."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()

@@ -1,4 +1,4 @@
-"""`stele plan` and `stele apply`: bring a registry to what a folder of schemas says."""
+"""`stele plan` and `stele apply`: make a registry match a folder of schemas."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def plan(
     output: ReportOutputOption = ReportOutput.TEXT,
     to: ReportToOption = None,
 ) -> None:
-    """Show what would change in a registry so that it has what a folder says. Changes nothing.
+    """Show the changes that would make a registry match a folder. Nothing is changed.
 
     Exit code 0: it could be applied; 1: a schema would be refused, or with --exit-code the registry differs; 2: an
     error.
@@ -94,7 +94,7 @@ def apply(
     all_findings: AllOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Bring a registry to what a folder says: policies, then schemas. Applied again, it changes nothing.
+    """Make a registry match a folder: first policies, then schemas. A second run changes nothing.
 
     If one schema would be refused, nothing is changed. Subjects are deleted with --prune only, softly.
 
@@ -107,9 +107,9 @@ def apply(
 def register_workspace(
     workspace: Workspace, registry: RegistryOptions, output: Output, *, split: bool, everything: bool
 ) -> None:
-    """Register all schemas of a folder after those they refer to; policies stay as they are.
+    """Register all schemas of a folder, each after those it refers to. Policies stay as they are.
 
-    With split, the named types that a file defines become subjects of their own.
+    With `split`, each named type that a file defines becomes a subject of its own.
     Raises `InvalidRequest`, and `typer.Exit` with 1 if a schema is refused.
     """
     workspace.manifest = workspace.manifest.without_policies()
@@ -159,7 +159,7 @@ def _apply(workspace: Workspace, client: SchemaRegistryClient, plan: Plan, outpu
 
     try:
         return apply_plan(workspace, client, plan, report)
-    except Incompatible as refusal:  # another writer came in between
+    except Incompatible as refusal:  # another writer registered a version in between
         print_error("refused:", f"{refusal}; what was done before stays, and another apply goes on from there")
         raise typer.Exit(1) from refusal
 
@@ -168,7 +168,7 @@ def _apply(workspace: Workspace, client: SchemaRegistryClient, plan: Plan, outpu
 
 
 def _write_plan(plan: Plan, output: ReportOutput, to: Path | None, *, everything: bool) -> None:
-    """Print a plan, or write it to a file; systems of CI get the findings only."""
+    """Print a plan, or write it to a file. The formats for CI systems hold the findings only."""
     match output:
         case ReportOutput.TEXT if to is None:
             _print_plan(plan.subjects, everything=everything)

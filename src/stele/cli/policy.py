@@ -1,4 +1,4 @@
-"""`stele policy`: what a new schema must satisfy in a subject, a namespace or the whole registry, exactly."""
+"""`stele policy`: the compatibility policy of a subject, a namespace or the whole registry."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def change(
     new: Annotated[bool, typer.Option("--new", help="The subject or namespace need not exist yet.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Replace policy and ruleset. What is not named is no longer set here."""
+    """Replace the policy and the ruleset of a level. A setting that is not given is removed from this level."""
     with exit_on_error():
         directions = (backward or "none", forward or "none") if backward or forward else None
         policy = _build_policy(level, directions, deny_all=deny_all, checkers=tuple(checker or ()))
@@ -84,7 +84,7 @@ def change(
 @app.command("clear")
 @expand_dataclass
 def clear(registry: RegistryOptions, name: Name = "", output: OutputOption = Output.TEXT) -> None:
-    """Leave policy and ruleset to the level above, and print what is in force then."""
+    """Remove the policy and the ruleset of a level, and print those of the level above, which are in force then."""
     with connect(registry) as client:
         own = client.send(Request("GET", _policy_path(name), _answer, subject=name)).own
         if own == OwnPolicy():

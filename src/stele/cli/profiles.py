@@ -29,7 +29,7 @@ CREDENTIAL_FILES: Final = ("ca", "client_cert", "client_key")
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """Who asks a registry, and which certificates are used for it. Empty fields are not used."""
+    """Credentials and certificates for requests to a registry. Empty fields are not used."""
 
     user: str = ""
     password: str = ""
@@ -55,7 +55,7 @@ class RegistryProfile(Credentials, frozen=True, kw_only=True):
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
-    """What the configuration file says."""
+    """Content of the configuration file."""
 
     profile: str = ""
     profiles: Mapping[str, RegistryProfile] = {}
@@ -70,13 +70,13 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return where the configuration file is: below XDG_CONFIG_HOME, else below ~/.config."""
+    """Return the path of the configuration file: below XDG_CONFIG_HOME, else below ~/.config."""
     base = environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "stele" / "config.toml"
 
 
 def load_config(path: Path | None = None) -> ConfigFile:
-    """Read the configuration file; one that is not there says nothing. Raises `InvalidRequest`."""
+    """Read the configuration file; a missing file counts as empty. Raises `InvalidRequest`."""
     path = path or config_path()
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What Spark does while a command waits: a bar on a terminal, a line now and then elsewhere, on standard error."""
+"""Progress of Spark jobs on standard error: a bar on a terminal, elsewhere a line from time to time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FIRST_LINE: Final = 1.0
-"""Seconds after which the first line is printed: what is quicker needs none."""
+"""Seconds before the first line is printed; a shorter job prints none."""
 NEXT_LINE: Final = 10.0
 """Seconds between lines."""
 _REDRAW: Final = 0.2
@@ -24,11 +24,11 @@ _LEAVE: Final = 2.0
 
 
 class HasRecords(Protocol):
-    """What a job over records answers."""
+    """Result of a job over records."""
 
     @property
     def records(self) -> int:
-        """How many there were."""
+        """Number of records that were read."""
         ...
 
 
@@ -36,7 +36,7 @@ A = TypeVar("A", bound=HasRecords)
 
 
 def run_audit(spark: SparkSession, what: str, audit: Callable[[], A]) -> A:
-    """Run a job over records, say how it gets on, and at the end how quick it was."""
+    """Run a job over records and return its result. Prints its progress, and at the end its duration and rate."""
     begun = monotonic()
     with show_job_progress(spark, what):
         answer = audit()
@@ -49,13 +49,13 @@ def run_audit(spark: SparkSession, what: str, audit: Callable[[], A]) -> A:
 def show_job_progress(
     spark: SparkSession, what: str, *, console: Console = errors, first: float = FIRST_LINE, again: float = NEXT_LINE
 ) -> Iterator[None]:
-    """Say until the block ends what is done, how many tasks of Spark's stages are done, and how quick they are.
+    """Show the progress of Spark jobs until the block ends: finished tasks, known tasks, and tasks per second.
 
     Args:
         spark: The session whose jobs run.
         what: What the command does, such as `reading orders.parquet`.
-        console: Where it is said.
-        first: Seconds before the first line, where the console is no terminal.
+        console: The console to print on.
+        first: Seconds before the first line, if the console is no terminal.
         again: Seconds between lines.
     """
     counter, ended = TaskCounter(spark), Event()
@@ -66,7 +66,7 @@ def show_job_progress(
         yield
     finally:
         ended.set()
-        thread.join(_LEAVE)  # a JVM that is gone may keep the counter waiting
+        thread.join(_LEAVE)  # the counter may wait for a JVM that has ended
 
 
 class TaskCounter:
@@ -78,7 +78,7 @@ class TaskCounter:
         self._begun = monotonic()
 
     def count_tasks(self) -> tuple[int, int]:
-        """Return the tasks that are done, and how many there are."""
+        """Return the number of finished tasks and the number of all tasks."""
         from py4j.protocol import Py4JError
 
         try:
@@ -87,14 +87,14 @@ class TaskCounter:
                 info = self._tracker.getStageInfo(stage)
                 if info is not None:
                     self._stages[stage] = (info.numCompletedTasks, info.numTasks)
-        except (Py4JError, OSError):  # Spark ends meanwhile
+        except (Py4JError, OSError):  # Spark may end meanwhile
             running = set(self._stages)
         for stage in self._stages.keys() - running:
             self._stages[stage] = (self._stages[stage][1], self._stages[stage][1])
         return sum(done for done, _ in self._stages.values()), sum(every for _, every in self._stages.values())
 
     def describe(self) -> str:
-        """Return tasks, rate and seconds for people: `12 of 40 tasks, 3.1 tasks/s, 4 s`."""
+        """Return tasks, rate and elapsed seconds as text: `12 of 40 tasks, 3.1 tasks/s, 4 s`."""
         (done, every), seconds = self.count_tasks(), monotonic() - self._begun
         tasks = f"{done:,} of {every:,} tasks, {done / max(seconds, 0.001):.1f} tasks/s, " if every else ""
         return f"{tasks}{seconds:.0f} s"

@@ -1,4 +1,4 @@
-"""What commands over stored records share: where records are, who knows their schemas, where reports go."""
+"""Options that commands over stored records share: the records, the registry with their schemas, the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ReportShape(StrEnum):
-    """Shapes of a report."""
+    """Output formats of a report."""
 
     TEXT = "text"
     JSON = "json"
@@ -64,7 +64,7 @@ class RecordRegistry(RegistryOptions):
     ] = None
 
     def find_registry(self) -> RegistryLike:
-        """Return the registry in a form that can travel to Spark's tasks. Raises `InvalidRequest`."""
+        """Return the registry in a form that can be sent to Spark's tasks. Raises `InvalidRequest`."""
         if self.registry and self.registry[0].endswith(".json"):
             return load_snapshot(Path(self.registry[0]))
         from stele.spark.registry import ClientFactory
@@ -102,19 +102,19 @@ class Stored(RecordRegistry):
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Where a report on these records has its figures from."""
+        """Sources that a report on these records names: the data and the registry."""
         return {"data": self.data, "registry": self.describe_registry()}
 
     @cached_property
     def registry_like(self) -> RegistryLike:
-        """The registry, or the snapshot it is. Raises `InvalidRequest`."""
+        """The registry, or a snapshot of it. Raises `InvalidRequest`."""
         return self.find_registry()
 
     @contextmanager
     def open_records(
         self, subjects: Iterable[str], timestamp: str | None = None, position: Sequence[str] = ()
     ) -> Iterator[RecordColumn]:
-        """The records, in a Spark of this command's own, which starts once the registry knows the subjects."""
+        """Yield the records in a Spark session of this command, which starts after `check_registry` has succeeded."""
         from stele.spark.data_audit.stored_records import read_records
 
         check_registry(self.registry_like, subjects)
@@ -133,14 +133,14 @@ class Stored(RecordRegistry):
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """How a report is shown, and where."""
+    """Output format and destination of a report."""
 
     output: Annotated[ReportShape, typer.Option("--output", "-o", help="Shape of the report.")] = ReportShape.TEXT
     to: ToOption = None
     force: ForceOption = False
 
     def check(self) -> None:
-        """Raise `InvalidRequest` when the report has no place, before any work is done."""
+        """Raise `InvalidRequest` if the report may not be written to its file. Called before the work begins."""
         check_target(self.to, force=self.force)
 
     def print_report(self, answer: HasReport, sources: Mapping[str, str]) -> None:
@@ -160,7 +160,7 @@ class ReportOptions:
 
 @contextmanager
 def spark_session() -> Iterator[SparkSession]:
-    """A Spark of a command's own."""
+    """Yield a Spark session for this command, and stop it at the end."""
     from stele.cli.spark_start import start_spark
 
     spark = start_spark("stele governance")
@@ -179,10 +179,10 @@ def load_snapshot(file: Path) -> SchemaSnapshot:
 
 
 def check_registry(registry: RegistryLike, subjects: Iterable[str] = ()) -> None:
-    """Ask a registry for subjects, deleted ones too, or for anything at all.
+    """Check that a registry answers and has the subjects, including deleted ones.
 
-    Spark takes seconds to start, and its tasks ask again and again for half a minute.
-    Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and their like.
+    The check fails early: Spark takes seconds to start, and its tasks repeat failed requests for half a minute.
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and similar errors.
     """
     names = [name for name in subjects if name]
     if isinstance(registry, SchemaSnapshot):

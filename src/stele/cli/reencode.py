@@ -1,6 +1,7 @@
-"""`stele reencode`: stored records written anew, under another version, subject, language or wire.
+"""`stele reencode`: write stored records again under another version, subject, language or wire.
 
-Not `migrate`: that word is for moving a registry (`stele import`, `stele export`). This command moves data.
+The command is not called `migrate`, because that word means moving a registry (`stele import`, `stele export`). This
+command moves data.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class New:
-    """What the records become."""
+    """Subject, version and wire of the new records."""
 
     to_subject: Annotated[str, typer.Option("--to-subject", help="Subject to write for; the same if empty.")] = ""
     to_version: Annotated[str, typer.Option("--to-version", help="Its version to write with: a number.")] = "latest"
@@ -42,7 +43,7 @@ class New:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where the new records go, and what is done about it."""
+    """Destination of the new records, and how they are written and verified."""
 
     into: Annotated[
         str, typer.Option("--into", metavar="PLACE", help="Folder or table for the new records; not needed to count.")
@@ -67,7 +68,7 @@ class Placed:
     ] = False
 
     def targets(self, stored: Stored) -> tuple[OutputTarget, OutputTarget]:
-        """For records and for dead letters. Raises `InvalidRequest`."""
+        """Return the target for records and the target for dead letters. Raises `InvalidRequest`."""
         from stele.spark.data_audit.migrate import OutputTarget, check_separate
 
         if not self.into:
@@ -91,10 +92,12 @@ def reencode(
     report: ReportOptions,
     subject: Annotated[str, typer.Option("--subject", help="The subject the records are of.")],
 ) -> None:
-    """Write stored records anew, somewhere else: under another version, subject, schema language or wire.
+    """Write stored records again in another place: under another version, subject, schema language or wire.
 
-    All other columns go along; what cannot be written becomes a dead letter. Exit code 0: all were written, and read
-    again; 1: some are dead letters, or reading them again found something else; 2: nothing could be done.
+    All other columns are copied. Records that cannot be written become dead letters.
+
+    Exit code 0: all records were written and read again; 1: some are dead letters, or reading them again found a
+    difference; 2: an error.
     """
     with exit_on_error():
         report.check()
@@ -175,7 +178,7 @@ def _write_records(
 
 
 def _version_number(version: str) -> int | Literal["latest"]:
-    """A version as functions take it. Raises `InvalidRequest`."""
+    """Return a version as a number or `latest`. Raises `InvalidRequest`."""
     if version == "latest":
         return "latest"
     if not (version.isascii() and version.isdigit()):

@@ -1,4 +1,4 @@
-"""`stele replicate`: registries that keep in step with each other, run from here or by a server."""
+"""`stele replicate`: replication between registries, run by this command or by a server."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ScopeOptions:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Patterns of subjects."""
+        """Patterns of the subjects to replicate; by default all subjects of all namespaces."""
         return tuple(self.subjects or (":*:",))
 
     def make_scope(self) -> Scope:
@@ -92,7 +92,7 @@ class ScopeOptions:
 
 @dataclass(frozen=True)
 class EndOptions:
-    """How the two registries are asked."""
+    """Kinds and authorities of the two registries, and how they are read and written."""
 
     source_kind: Annotated[EndKind, typer.Option(help="What the source is.")] = EndKind.AUTO
     target_kind: Annotated[EndKind, typer.Option(help="What the target is.")] = EndKind.AUTO
@@ -138,7 +138,7 @@ def run(
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Bring a registry up to another one; --follow keeps it there. Ends with 1 where something is in the way."""
+    """Replicate a registry to another one; --follow continues with every change. Ends with 1 if there are conflicts."""
     with exit_on_error():
         replicator = ends.make_replicator(source, target, scope)
         try:
@@ -156,7 +156,7 @@ def run(
 
 
 def _follow(replicator: Replicator, output: Output) -> None:
-    """Follow for ever; what does not answer is asked again."""
+    """Replicate until the process is stopped. After an error, try again with growing pauses."""
     observer = _Observer(output)
     failures = 0
     while True:
@@ -170,7 +170,7 @@ def _follow(replicator: Replicator, output: Output) -> None:
 
 
 class _Observer:
-    """Prints what happens."""
+    """Prints the outcomes of a replication, and keeps the position that it reached."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -178,24 +178,24 @@ class _Observer:
         self.passes = 0
 
     def claim(self) -> bool:
-        """Nobody else is at it."""
+        """Return True: no other process runs this replication."""
         return True
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Sleep for a number of seconds."""
         time.sleep(seconds)
 
     def note_part(self, outcome: ReplicationOutcome) -> None:
-        """Do nothing: the whole is printed."""
+        """Do nothing: outcomes are printed for whole passes only."""
 
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
-        """Print what was done."""
+        """Print the outcome of a pass that changed something or met conflicts."""
         self.note_waiting(outcome.position)
         if outcome.registered or outcome.removed or outcome.settings or outcome.conflicts:
             _print_outcome(outcome, self._output)
 
     def note_waiting(self, position: str) -> None:
-        """Remember how far it is."""
+        """Keep the position that the replication reached."""
         self.position = position
         self.passes += 1
 
@@ -229,7 +229,7 @@ def diff(
     ends: EndOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what a replication would do, and do nothing. Ends with 1 where the registries differ."""
+    """Show what a replication would do, without doing it. Ends with 1 if the registries differ."""
     with exit_on_error():
         replicator = ends.make_replicator(source, target, scope)
         try:
@@ -321,7 +321,7 @@ def create(
     ] = 1.0,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Have the server follow another registry, or bring its own changes there, from now on."""
+    """Make the server follow another registry, or send its own changes to it, from now on."""
     with exit_on_error():
         if (pull is None) == (push is None):
             raise InvalidRequest("say --pull URL or --push URL, one of the two")
@@ -370,7 +370,7 @@ def list_replications(registry: RegistryOptions, output: OutputOption = Output.T
 @app.command("status")
 @expand_dataclass
 def show_status(registry: RegistryOptions, name: NameArgument, output: OutputOption = Output.TEXT) -> None:
-    """Show how far a replication of the server is, and what stands in its way. Ends with 1 where something does."""
+    """Show the progress of a replication, its conflicts and its failures. Ends with 1 if there are any."""
     with connect(registry) as client:
         overview = client.send(Request("GET", build_path("api", "replications", name), _overview))
     _print_overview(overview, output)
@@ -381,14 +381,14 @@ def show_status(registry: RegistryOptions, name: NameArgument, output: OutputOpt
 @app.command("pause")
 @expand_dataclass
 def pause(registry: RegistryOptions, name: NameArgument, output: OutputOption = Output.TEXT) -> None:
-    """Replicate nothing more until it is resumed."""
+    """Pause a replication until it is resumed."""
     _print_overview(_switch(registry, name, "pause"), output)
 
 
 @app.command("resume")
 @expand_dataclass
 def resume(registry: RegistryOptions, name: NameArgument, output: OutputOption = Output.TEXT) -> None:
-    """Replicate everything since it was paused, and go on."""
+    """Resume a replication: it first replicates all changes since the pause."""
     _print_overview(_switch(registry, name, "resume"), output)
 
 
@@ -401,7 +401,10 @@ def _switch(registry: RegistryOptions, name: str, verb: str) -> ReplicationOverv
 @app.command("delete")
 @expand_dataclass
 def delete(registry: RegistryOptions, name: NameArgument) -> None:
-    """End a replication of the server. What it brought stays, closed to others until its mode is changed."""
+    """End a replication of the server.
+
+    Replicated subjects stay. They accept no other versions until their mode is changed.
+    """
     with connect(registry) as client:
         client.send(Request("DELETE", build_path("api", "replications", name), ignore_body, effect=Effect.DELETE))
     typer.echo(f"deleted {name}")

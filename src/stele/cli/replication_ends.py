@@ -1,4 +1,4 @@
-"""The two registries of `stele replicate run` and `diff`: what an address means, and how it is asked."""
+"""The source and the target of `stele replicate run` and `diff`, opened from an address or a profile."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _KAFKA: Final = "kafka"
 
 
 class EndKind(StrEnum):
-    """What a registry is, which decides how it is asked."""
+    """Kinds of registries. The kind decides which API is used."""
 
     AUTO = "auto"
-    """A Stele where it answers as one, else whatever speaks the Confluent API."""
+    """Stele if the registry answers as one, else any registry with the Confluent API."""
     STELE = "stele"
     CONFLUENT = "confluent"
     CNCF = "cncf"
@@ -37,21 +37,21 @@ class EndKind(StrEnum):
 
 
 _SOURCES_ONLY: Final = frozenset({EndKind.CNCF, EndKind.XREGISTRY, EndKind.APICURIO})
-"""Kinds that are only read: they give version numbers themselves."""
+"""Kinds that can be sources only: they assign version numbers themselves."""
 
 
 class FileMemory:
-    """What was brought to a target, in a file of JSON lines; the last line about a version counts.
+    """What was replicated to a target, in a file of JSON lines. The last line about a version counts.
 
     Args:
-        path: The file; it is made when something is noted.
+        path: The file. The first `save` creates it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def load(self) -> dict[str, Carried]:
-        """Return all of it. Raises `InvalidRequest` for a file of another sort."""
+        """Return what the file holds, by uid. Raises `InvalidRequest` for a file of another format."""
         if not self._path.exists():
             return {}
         rows_by_uid: dict[str, Carried] = {}
@@ -64,7 +64,7 @@ class FileMemory:
         return rows_by_uid
 
     def save(self, changes: Mapping[str, Carried]) -> None:
-        """Add lines, durable when this returns."""
+        """Append changes to the file. They are durable when this returns."""
         with self._path.open("a", encoding="utf-8") as file:
             for uid, row in changes.items():
                 file.write(json.dumps([uid, msgspec.to_builtins(row)]) + "\n")

@@ -1,4 +1,4 @@
-"""How `check`, `lint` and `plan` show what they found: for people, for programs, and for systems of CI."""
+"""Reports of `check`, `lint` and `plan`: as text, as JSON, and in the formats of CI systems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stele.review.report import FileFinding, FileReport, Outcome, format_place
 
 
 class ReportOutput(StrEnum):
-    """Shapes of a report on files."""
+    """Output formats of a report on files."""
 
     TEXT = "text"
     JSON = "json"
@@ -55,11 +55,11 @@ def write_reports(
     """Print reports, or write them to a file. Raises `InvalidRequest` for a file that cannot be written.
 
     Args:
-        reports: What was found, one report for each file.
-        output: The shape.
+        reports: One report for each file.
+        output: The output format.
         to: The file to write; None prints.
-        headline: Makes the line about a file that stands before its findings, in text.
-        everything: Whether text has all findings, not only the first.
+        headline: Returns the line about a file that precedes its findings in text.
+        everything: Whether printed text has all findings, not only the first.
     """
     if output is not ReportOutput.TEXT:
         text = render_reports(reports, output)
@@ -74,7 +74,7 @@ def write_reports(
 
 
 def render_reports(reports: Sequence[FileReport], output: ReportOutput) -> str:
-    """Return reports in a shape that programs read."""
+    """Return reports in an output format other than text."""
     match output:
         case ReportOutput.GITHUB:
             from stele.review.github import render_github
@@ -111,7 +111,7 @@ def print_report_findings(reports: Sequence[FileReport], *, everything: bool) ->
 
 
 def _print_finding(file: str, finding: FileFinding) -> None:
-    """One finding: place, rule and path, what it was compared with, why, and what to do."""
+    """Print a finding: its position, rule and path, the compared version, the reason, the fix and the witness."""
     doubt = ", undecided" if finding.level is Severity.UNKNOWN else ""
     where = f" ({finding.compared_with}{doubt})" if finding.compared_with else ""
     path = (" at ", (finding.path, "bold")) if finding.path else ()
@@ -147,7 +147,7 @@ def lint_headline(report: FileReport) -> Text:
 
 
 def exit_code(reports: Sequence[FileReport], *, fail_on: Severity = Severity.UNKNOWN) -> int:
-    """Return 2 for a file that is not a valid schema, 1 for a finding of that weight or more, else 0."""
+    """Return 2 if a file is no valid schema, 1 if a finding has the severity `fail_on` or a higher one, else 0."""
     weights = (Severity.WARNING, Severity.UNKNOWN, Severity.ERROR)
     failing = weights[weights.index(fail_on) :]
     if any(report.outcome is Outcome.INVALID for report in reports):

@@ -1,4 +1,4 @@
-"""`stele ruleset`: which rules decide in a registry, what newer ones would change, and taking them over."""
+"""`stele ruleset`: list the rulesets of a registry, report what another version would change, and adopt one."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def adopt(
     registry: RegistryOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Judge the schemas of a format by a version of a ruleset from now on, in the whole registry."""
+    """Adopt a version of a ruleset: it judges the schemas of a format in the whole registry from now on."""
     with connect(registry) as client:
         name, version = split_ruleset(ruleset)
         if not name:

@@ -180,7 +180,7 @@ def _open_single_file(subject: str, file: Path, schema_format: str | None, *, no
 
 
 def _print_schema(text: str) -> None:
-    """Print a schema: indented and in colour for a person at a terminal, as it is for everything else."""
+    """Print a schema: JSON is indented and coloured on a terminal; everything else is printed unchanged."""
     if not console.is_terminal:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         return
@@ -195,14 +195,18 @@ def _print_schema(text: str) -> None:
 def _find_registered(
     client: SchemaRegistryClient, subject: str, schema: Schema, registered: RegisteredSchema, *, normalize: bool
 ) -> RegisteredSchema:
-    """Return a registration with its version, which older registries do not answer."""
+    """Return a registration with its version. It is looked up if an older registry did not return it."""
     return registered if registered.version else client.lookup(subject, schema, normalize=normalize)
 
 
 def _print_refusal(
     client: SchemaRegistryClient, subject: str, schema: Schema, refusal: Incompatible, *, everything: bool
 ) -> None:
-    """Say why a schema was refused and what to do: by our own check, as the API answers in one long sentence."""
+    """Print why a schema was refused and what to do.
+
+    The findings come from a local check, because the API answers with one long sentence. It is printed if there are
+    none.
+    """
     findings = _find_reasons(client, subject, schema)
     if not findings:
         print_error("refused:", refusal)
@@ -230,7 +234,7 @@ def _find_reasons(client: SchemaRegistryClient, subject: str, schema: Schema) ->
         )
         return run_check(request).findings
     except (NotFound, InvalidRequest, MalformedSchema):
-        return ()  # the registry refused for a reason that only it knows, and says it
+        return ()  # the registry refused for another reason, which its message states
 
 
 def _parse_reference(text: str) -> SchemaReference:
@@ -242,6 +246,6 @@ def _parse_reference(text: str) -> SchemaReference:
 
 
 def describe_version(finding: Finding) -> str:
-    """Return which version a finding of a check is about."""
+    """Return the text that names the version that a finding is about."""
     doubt = ", undecided" if finding.level is Severity.UNKNOWN else ""
     return f" (version {finding.against}{doubt})"

@@ -1,4 +1,4 @@
-"""`stele secrets`: sealing what a store holds of passwords and the like, and changing the key."""
+"""`stele secrets`: seal the passwords and other secrets in a store, and change their key."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def create_key(file: Annotated[Path, typer.Argument(help="The file to write; it 
 
 @app.command("seal")
 def seal(store: StoreOption, secrets_key: KeysOption, output: OutputOption = Output.TEXT) -> None:
-    """Seal all secrets that a store holds as plain text, also in records of the past; servers may go on.
+    """Seal all secrets that a store holds as plain text, also in old records. Servers may be running on the store.
 
-    A server with a key does that by itself when it starts.
+    A server that has a key does this when it starts.
     """
     _run(store, secrets_key, output, rotate=False)
 
 
 @app.command("rotate")
 def rotate(store: StoreOption, secrets_key: KeysOption, output: OutputOption = Output.TEXT) -> None:
-    """Seal all secrets anew with the first key; the others are not needed afterwards.
+    """Seal all secrets again with the first key. The other keys are not needed afterwards.
 
-    Give the servers both keys before, the new one first. A key of a KMS stays: a new key is made that it wraps.
+    Configure both keys on the servers before, the new one first. A key in a KMS stays: it wraps a new data key.
     """
     _run(store, secrets_key, output, rotate=True)
 

@@ -15,7 +15,7 @@ from stele.cli.output import errors, exit_on_error, print_warning
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Settings that have an option of their own; each is named like its setting, None if it was not given."""
+    """Server settings that have an option. Each has the name of its setting, and is None if it is not given."""
 
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None
     port: Annotated[int | None, typer.Option(help="TCP port; 8081 unless set elsewhere.")] = None
@@ -68,7 +68,7 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
-    gc.disable()  # as in `stele.cli.main`
+    gc.disable()  # for the reason in `stele.cli.main`
     from stele.server.addresses import is_loopback
     from stele.server.run import run_server
     from stele.server.settings import load_settings

@@ -24,7 +24,7 @@ class IndexedName(msgspec.Struct, frozen=True):
 
 
 class IndexPage(msgspec.Struct, frozen=True):
-    """The index of a server, as far as commands read it. Other registries have none of it."""
+    """The fields of a server's index that commands read. Other registries have none of them."""
 
     version: str = ""
     status: str = ""
@@ -69,7 +69,7 @@ class ServerPages:
 
 
 def decode_page(body: bytes, kind: Any) -> Any:
-    """Return a JSON page as a struct, None for anything else."""
+    """Return a JSON page as a value of type `kind`, or None for anything else."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError:

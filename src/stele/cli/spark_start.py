@@ -1,4 +1,4 @@
-"""A Spark of a command's own: it says that it starts, and nothing that the JVM prints gets onto the terminal."""
+"""Start of Spark for a command: the command prints that Spark starts, and hides the output of its JVM."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class SparkNotStarted(SteleError):
 
 
 def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
-    """Start a local session, or take the one that runs.
+    """Start a local session, or return the active one.
 
-    What its JVM writes to standard error goes to a temporary file, which stays if Spark does not start. Errors that
-    commands tell in a sentence are not printed by Spark, too.
+    The standard error of its JVM goes to a temporary file, which is kept if Spark does not start. Spark does not print
+    errors that commands print as a sentence.
     Raises `NotInstalled`, `JavaMissing`, `SparkNotStarted`.
     """
     from stele.spark.session import local_session, require_java, require_spark
@@ -60,7 +60,7 @@ def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
 
 @contextmanager
 def _redirect_stderr(log: Path) -> Iterator[None]:
-    """Let processes that are started meanwhile write their standard error to a file."""
+    """Redirect the standard error of this process, and of those that it starts, to a file until the block ends."""
     sys.stderr.flush()
     saved_stderr = os.dup(_STDERR)
     with log.open("ab") as file:

@@ -1,4 +1,4 @@
-"""`stele sql`: SQL over registered streams, in a shell or from files, on a Spark of the command's own."""
+"""`stele sql`: SQL over registered streams, in a shell or from files, in a Spark session of the command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROWS: Final = 100
 
 
 class RowShape(StrEnum):
-    """Shapes of rows."""
+    """Output formats of rows."""
 
     TEXT = "text"
     JSON = "json"
@@ -58,8 +58,8 @@ def sql(
 ) -> None:
     """Run SQL over registered streams: CREATE STREAM … WITH (…), SELECT, SELECT STREAM, INSERT, and all of Spark's SQL.
 
-    Without -e and -f it is a shell on a terminal, and runs what comes in elsewhere. A streaming SELECT prints rows as
-    they arrive, until Ctrl-C. Exit code 2 when a statement fails.
+    Without -e and -f, the command is a shell on a terminal, and elsewhere runs the statements from standard input. A
+    streaming SELECT prints rows as they arrive, until Ctrl-C. Exit code 2 if a statement fails.
     """
     with exit_on_error():
         settings = dict(_parse_setting(setting) for setting in conf or ())
@@ -104,7 +104,7 @@ def _as_setting(connection: Connection) -> str:
 
 
 def _check_statements(texts: Iterable[str]) -> None:
-    """Raise for what cannot be read, before Spark is started and anything is run."""
+    """Raise an error for statements that cannot be parsed, before Spark starts and any statement runs."""
     from stele.spark.stream_sql.parser import parse_statement
     from stele.spark.stream_sql.tokens import split_statements
 
@@ -114,10 +114,11 @@ def _check_statements(texts: Iterable[str]) -> None:
 
 
 def _check_registry(texts: Iterable[str], settings: Mapping[str, str]) -> None:
-    """Ask the registry for the subjects of streams that the statements create, before Spark is started.
+    """Check, before Spark starts, that the registry has the subjects of streams that the statements create.
 
-    Streams behind a `SET` are left to Spark, as their registry may be another one, and so are options that are wrong:
-    Spark's sentence has their place. Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and their like.
+    Statements after a `SET` are not checked, because it may choose another registry. Streams with invalid options are
+    skipped: Spark reports them with their position.
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and similar errors.
     """
     from stele.cli.records import check_registry
     from stele.spark.stream_sql.options import resolve_options
@@ -138,7 +139,10 @@ def _check_registry(texts: Iterable[str], settings: Mapping[str, str]) -> None:
 
 
 def _start_session(settings: Mapping[str, str]) -> SparkSession:
-    """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
+    """Start a Spark session for this command.
+
+    Settings whose names do not begin with `spark.` are set after the start, because Spark's launcher drops them.
+    """
     from stele.cli.spark_start import start_spark
 
     own = {name: value for name, value in settings.items() if name.startswith("spark.")}
@@ -149,7 +153,7 @@ def _start_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 class StatementRunner:
-    """Runs statements and prints what they give. most: rows of an answer, or of a micro-batch; 0: all."""
+    """Runs statements and prints their rows: at most `most` of an answer or of a micro-batch; 0 means all."""
 
     def __init__(self, spark: SparkSession, shape: RowShape, most: int, *, available_now: bool) -> None:
         self._spark = spark
@@ -176,7 +180,7 @@ class StatementRunner:
                     _write_lines(["ok"])
 
     def names(self) -> Iterable[str]:
-        """Names of streams and of their columns, as their views have them."""
+        """Yield the names of streams and of their columns, as their views have them."""
         from stele.spark.stream_sql.stream_catalog import list_streams
         from stele.spark.stream_sql.tokens import short_name
         from stele.spark.types.names import quote_name
@@ -219,7 +223,7 @@ def _write_lines(lines: Iterable[str]) -> None:
 
 
 def _run_shell(runner: StatementRunner) -> None:
-    """Ask for statements until the end; errors are told, and the shell goes on."""
+    """Read statements from the prompt and run them until the user leaves. Errors are printed, and the shell goes on."""
     from stele.cli.sql_shell import read_statements
 
     for text in read_statements(runner.names):

@@ -47,9 +47,9 @@ def read_statements(
     source: Input | None = None,
     screen: Output | None = None,
 ) -> Iterator[str]:
-    """What a person types, a text of whole statements at a time, until they leave.
+    """Yield what the user types, one text of whole statements at a time, until the user leaves.
 
-    names    what can be completed beside keywords, asked for before each prompt
+    names    returns the words that are completed beside keywords; called before each prompt
     history  the file that keeps what was typed; None: `history_file()`
     source, screen  in place of the terminal
     """
@@ -88,7 +88,7 @@ def read_statements(
 
 
 def history_file() -> Path:
-    """Where the shell keeps what was typed: below the user's folder for the state of programs."""
+    """Return the path of the shell's history, in the user's folder for the state of programs."""
     if os.name == "nt":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     else:
@@ -97,7 +97,10 @@ def history_file() -> Path:
 
 
 def is_finished(text: str) -> bool:
-    """Whether Enter runs this: it ends with `;`, or is a word of the shell; not within a string or a comment."""
+    """Return whether Enter runs a text instead of starting a new line.
+
+    A text runs if it ends with `;` outside strings and comments, is a command of the shell, is empty, or is invalid.
+    """
     if not text.strip() or text.strip().lower() in {*_LEAVE, "help"}:
         return True
     try:
@@ -110,7 +113,7 @@ def is_finished(text: str) -> bool:
 
 
 def _create_private(path: Path) -> Path:
-    """The file, made for its owner only: statements may hold passwords."""
+    """Create a file that only its owner can read, because statements may hold passwords; return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
     return path

@@ -1,4 +1,4 @@
-"""`stele status`: what a registry is and does."""
+"""`stele status`: the state of a registry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATE_COLOURS: Final = {"ready": "green"}
 
 
 class RequestFigures(msgspec.Struct, frozen=True, rename="camel"):
-    """What a server has answered since it started.
+    """Numbers and durations of the requests that a server answered since it started.
 
     Attributes:
         answered: Requests, whatever their status.
@@ -38,21 +38,21 @@ class RequestFigures(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RegistryStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What a registry is and does.
+    """State, contents and requests of a registry.
 
     Attributes:
         registry: The address that answered.
-        version: Release of Stele; '' of other registries.
+        version: Release of Stele; '' for other registries.
         is_live: Whether the process works.
         is_ready: Whether it is loaded and the log takes records.
-        status: In a word: ready, starting, cannot write.
+        status: One word or two: ready, starting, cannot write.
         reason: Why it is not ready.
         role: `read-write`, or `read-only` while the log takes no records. Every node of a registry serves reads and
             writes; none leads.
         store: Kind of the store.
-        dialects: APIs it answers.
-        counts: How much it holds, and the position of the log; null if unknown.
-        requests: What it has answered; null if its metrics cannot be read.
+        dialects: Dialects that it answers.
+        counts: Numbers of what it holds, and the position of the log; null if unknown.
+        requests: Figures about its requests; null if its metrics cannot be read.
     """
 
     registry: str
@@ -74,9 +74,9 @@ def show_status(
     url: Annotated[str | None, typer.Argument(metavar="URL", help="Its base URL; the same as --registry.")] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show what a registry is and does: release, state, contents, requests.
+    """Show the state of a registry: release, readiness, contents, requests.
 
-    Exit codes: 0 if it is ready, 1 if it answers and is not ready, 2 if nobody answers.
+    Exit code 0: it is ready; 1: it answers and is not ready; 2: it does not answer.
     """
     if url is not None:
         registry = replace(registry, registry=[url, *(registry.registry or ())])
@@ -96,7 +96,7 @@ class _Readiness(msgspec.Struct, frozen=True):
 
 
 def read_status(pages: ServerPages) -> RegistryStatus:
-    """Ask a server for all its pages. Raises `httpx.RequestError`."""
+    """Request the pages of a server, and return its status. Raises `httpx.RequestError`."""
     ready = pages.get_page("/health/ready")
     readiness: _Readiness | None = decode_page(ready.content, _Readiness)
     if readiness is None:  # a registry of another make has no probes, and is ready if it answers

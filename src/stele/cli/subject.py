@@ -62,8 +62,9 @@ def delete(
 ) -> None:
     """Soft-delete a subject or one version of it. With --permanent, remove what is soft-deleted for good.
 
-    A warning tells if a recorded census (`stele census --record`) saw records of what is deleted. --permanent asks for
-    confirmation on a terminal and needs --yes elsewhere.
+    The command prints a warning if a recorded census (`stele census --record`) found records of what is deleted.
+    --permanent asks for confirmation on a terminal and needs --yes elsewhere.
+
     Exit code 0: deleted; 1: refused because of --if-unused; 2: an error.
     """
     with connect(registry) as client:
@@ -92,7 +93,7 @@ def delete(
 
 
 def _find_version_number(client: SchemaRegistryClient, subject: str, version: str) -> int:
-    """Return a version's number: the one asked about is the one that goes. Raises `InvalidRequest`."""
+    """Return the number of a version, so that the checked version is the deleted one. Raises `InvalidRequest`."""
     number = parse_version(version)
     return client.version(subject).version if number == "latest" else number
 
@@ -100,10 +101,13 @@ def _find_version_number(client: SchemaRegistryClient, subject: str, version: st
 def _find_warnings(
     client: SchemaRegistryClient, subject: str, number: int | None, *, needed: bool
 ) -> tuple[DeletionWarning, ...]:
-    """What the registry knows of records. Others than Stele know nothing; that is an error only where it is needed."""
+    """Return the registry's warnings about stored records of a version or of a whole subject.
+
+    Only Stele registries have such data. A failed request raises only if `needed` is set, or for a status from 500.
+    """
     try:
         return client.preview_deletion(subject, number).warnings
     except ResponseError as error:
         if needed or error.failure.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
-        return ()  # a subject that is not there is told by the deletion itself
+        return ()  # the deletion itself reports a missing subject

@@ -29,7 +29,7 @@ def show(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print rows of a table. Spark starts for kinds of tables only that nothing else here can read.
+    """Print rows of a table. Spark starts only for tables that no other reader here can read.
 
     Iceberg tables are read by pyiceberg, Parquet tables in a warehouse by pyarrow, all others by Spark.
     """
@@ -45,7 +45,7 @@ def show(
 
 
 def _choose_table(config: PipelineConfig, table: str) -> str:
-    """Return the table that is meant. Raises `InvalidRequest`."""
+    """Return the name of the table to print: the given one, or the only one. Raises `InvalidRequest`."""
     names = [route.table for route in config.routes]
     if table in {*names, config.dead_letter_table}:
         return table

@@ -22,11 +22,11 @@ from stele.server.store_maintenance import require_store
 
 _OFFLINE = "http://store"
 _ROWS = 50
-"""Differences people are shown; programs get all."""
+"""Maximum number of differences in text output; JSON output has all."""
 _STEPS = 20
-"""How often, at most, a long phase says where it is."""
+"""Approximate maximum number of progress lines of one phase."""
 _STRIDE = 100
-"""Steps it says nothing for, at least."""
+"""Minimum number of steps between two progress lines."""
 
 StoreOption = Annotated[
     str | None,
@@ -56,7 +56,10 @@ def run_import(
     modes: bool,
     output: Output,
 ) -> None:
-    """Plan, do, prove; ends the command with 1 when the target is not what the source is."""
+    """Import a dump unless `dry_run` or `verify` is set, then compare the target with it and print the differences.
+
+    Ends the command with 1 for conflicts and refusals, and for any difference unless `dry_run` is set.
+    """
     refusals: list[Refusal] = []
     with open_registry(registry, find_target(store, dry_run=dry_run, verify=verify)) as client:
         try:
@@ -72,7 +75,7 @@ def run_import(
 
 
 class _Report(msgspec.Struct, rename="camel"):
-    """What programs are told."""
+    """JSON output of an import."""
 
     versions: int
     same: int
@@ -108,13 +111,13 @@ def _print_report(dump: Dump, left: Comparison, refusals: list[Refusal], *, plan
 
 
 def print_notes(dump: Dump) -> None:
-    """What the source has and a dump has not, on standard error."""
+    """Print on standard error what the source has and the dump lacks."""
     for note in dump.notes:
         errors.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_refusals(refusals: list[Refusal]) -> None:
-    """What a target would not take, on standard error."""
+    """Print on standard error what the target refused."""
     for refusal in refusals:
         number = "" if refusal.version is None else f" version {refusal.version}"
         errors.print(f"refused: {refusal.name}{number}: {refusal.why}", highlight=False, markup=False, soft_wrap=True)
@@ -122,23 +125,24 @@ def print_refusals(refusals: list[Refusal]) -> None:
 
 @contextmanager
 def open_registry(registry: RegistryOptions, store: str | None) -> Iterator[SchemaRegistryClient]:
-    """A client of a running registry, or of a store opened for it. Raises `InvalidRequest` when both are named."""
+    """Yield a client of a running registry, or of a store opened for it. Raises `InvalidRequest` if both are given."""
     if store is None:
         with registry.find_connection().open_client() as client:
             yield client
         return
     if registry.is_given:
         raise InvalidRequest("--store and --registry exclude one another")
-    from stele.cli.offline import open_offline  # brings the server, which a URL does not need
+    from stele.cli.offline import open_offline  # imports the server, which a URL does not need
 
     with open_offline(store) as transport, SchemaRegistryClient(_OFFLINE, transport=transport) as client:
         yield client
 
 
 def find_target(store: str | None, *, dry_run: bool, verify: bool) -> str | None:
-    """Return the store to compare with or to fill: comparing makes no file. Raises `InvalidRequest`.
+    """Return the store to compare with or to fill. Raises `InvalidRequest`.
 
-    A dry run compares with an empty registry in memory where there is no store yet.
+    A comparison creates no store: without one, a dry run compares with an empty registry in memory, and `verify`
+    raises.
     """
     if store is None or not (dry_run or verify):
         return store
@@ -152,14 +156,14 @@ def find_target(store: str | None, *, dry_run: bool, verify: bool) -> str | None
 
 
 class ProgressPrinter:
-    """Progress on standard error: at the beginning, the end, and now and then between."""
+    """Prints progress on standard error: at the beginning, at the end, and from time to time between."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._next: dict[str, int] = {}
 
     def __call__(self, verb: str, done: int, total: int | None) -> None:
-        """Say where the work is, unless it was said lately."""
+        """Print how far the work is, unless too few steps were done since the last line."""
         if done < self._next.get(verb, 0) and done != total:
             return
         self._next[verb] = done + max((total or 10 * done) // _STEPS, _STRIDE)

@@ -31,7 +31,7 @@ def watch_changes(
     count: Annotated[int, typer.Option(help="End after so many changes; 0: go on.", min=0)] = 0,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Print every change of a registry as it happens; with `--output json` a CloudEvent a line."""
+    """Print every change of a registry as it happens; with `--output json`, one CloudEvent per line."""
     with exit_on_error(), registry.find_connection().open_client(timeout=_WAIT_SECONDS + 10) as client:
         position = str(client.journal(0, limit=0).end) if after == _NEWEST else after
         printed = 0

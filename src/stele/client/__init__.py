@@ -1,4 +1,4 @@
-"""Talk to a schema registry: ours, or any which speaks the Confluent API.
+"""Clients of a schema registry: a Stele server, or any server with the Confluent API.
 
     with SchemaRegistryClient("http://localhost:8081") as registry:
         registered = registry.register("orders-value", Schema('{"type": "string"}'))

@@ -1,4 +1,4 @@
-"""The client for asyncio; the same methods as the blocking one, to be awaited."""
+"""The client for asyncio. It has the methods of the blocking client, to be awaited."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AsyncSchemaRegistryClient(AsyncApi):
         )
 
     async def send(self, request: Request[T]) -> T:
-        """The result of one request: the way in for calls this client has no method for."""
+        """Send one request and return its result. Use it for calls that have no method of their own."""
         return await drive_steps_async(
             answer_request(request, self._servers.nodes, self._retry, self._cache),
             partial(self._perform_step, Deadline(self._deadline)),

@@ -1,8 +1,8 @@
 """The methods both clients have, declared once.
 
-`Api` is a table: each attribute turns a function that builds a request (or a plan of several) into a method. On a
-`SchemaRegistryClient` the method returns the result, on an `AsyncSchemaRegistryClient` something to await; arguments,
-documentation and result types are those of the function.
+`Api` is a table: each attribute turns a function that builds a request, or a workflow of several requests, into a
+method. The method of a `SchemaRegistryClient` returns the result. The method of an `AsyncSchemaRegistryClient` returns
+an awaitable. Arguments, documentation and result types are those of the function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Endpoint(Generic[P, T]):
-    """A function that says what to ask, made a method of whoever can ask."""
+    """Descriptor that makes a method of each client from a function that builds a request or a workflow."""
 
     def __init__(self, build: Callable[P, Request[T] | Workflow[T]]) -> None:
         self._build = build
@@ -42,7 +42,7 @@ class Endpoint(Generic[P, T]):
     def __get__(
         self, client: BlockingApi | AsyncApi | None, owner: type
     ) -> Self | Callable[P, T] | Callable[P, Coroutine[Any, Any, T]]:
-        """The bound method."""
+        """Return the bound method, or the descriptor itself when it is read from the class."""
         if client is None:
             return self
 
@@ -55,7 +55,7 @@ class Endpoint(Generic[P, T]):
 
 
 class Api:
-    """Every call of the registry; the function named has the documentation, its first lines the routes."""
+    """Every call of the registry. The function has the documentation; the comments at its start name the routes."""
 
     ping = Endpoint(endpoints.ping)
     server_version = Endpoint(endpoints.server_version)
@@ -134,24 +134,24 @@ class Api:
 
 
 class BlockingApi(Api, ABC):
-    """Whoever asks a registry and blocks until it has answered."""
+    """A client that blocks until the registry has answered."""
 
     @abstractmethod
     def send(self, request: Request[T]) -> T:
-        """Send one request and return its result: the way in for calls this client has no method for."""
+        """Send one request and return its result. Use it for calls that have no method of their own."""
 
     def run(self, workflow: Workflow[T]) -> T:
-        """Send several requests which build on one another and return the result of the whole."""
+        """Send the requests of a workflow and return its result. A request may depend on the results before it."""
         return drive_steps(workflow, self.send)
 
 
 class AsyncApi(Api, ABC):
-    """Whoever asks a registry and is awaited."""
+    """A client whose methods are awaited."""
 
     @abstractmethod
     async def send(self, request: Request[T]) -> T:
-        """See `BlockingApi.send`."""
+        """Send one request and return its result; see `BlockingApi.send`."""
 
     async def run(self, workflow: Workflow[T]) -> T:
-        """See `BlockingApi.run`."""
+        """Send the requests of a workflow and return its result; see `BlockingApi.run`."""
         return await drive_steps_async(workflow, self.send)

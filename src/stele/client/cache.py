@@ -1,4 +1,4 @@
-"""Answers kept by a client: immutable ones for as long as there is room, others for a time. Safe between threads."""
+"""Cache of a client's answers. Immutable ones stay while there is room, others for a limited time. Thread-safe."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Missing(Enum):
 
 
 MISSING: Final = Missing.MISSING
-"""What a cache answers when it does not know; None may be an answer."""
+"""Result of a cache lookup without an entry. It differs from None, which can be an answer."""
 
 
 class AnswerCache:
-    """A bounded map that drops what was used longest ago.
+    """A bounded map that drops the least recently used entry.
 
     capacity  answers kept
-    ttl       seconds a changeable answer holds; 0 keeps none
+    ttl       seconds a changeable answer stays valid; 0 keeps none
     clock     monotonic seconds
     """
 
@@ -41,11 +41,11 @@ class AnswerCache:
 
     @property
     def epoch(self) -> int:
-        """Counts the client's own writes. Read it before asking and hand it to `put`."""
+        """Number of the client's own writes. Read it before a request and pass it to `put`."""
         return self._epoch
 
     def get(self, key: Hashable) -> Any | Missing:
-        """The answer, or MISSING."""
+        """Return the cached answer, or MISSING."""
         with self._lock:
             expires, answer = self._answers.get(key, (-inf, None))
             if expires <= self._clock():
@@ -54,7 +54,7 @@ class AnswerCache:
             return answer
 
     def put(self, key: Hashable, answer: Any, lifetime: CachePolicy, epoch: int) -> None:
-        """Keep an answer, unless the client has written since it asked: the answer may be older than the write."""
+        """Cache an answer, unless the client has written since `epoch`: the answer may be older than that write."""
         seconds = {CachePolicy.NEVER: 0.0, CachePolicy.TTL: self._ttl, CachePolicy.IMMUTABLE: inf}[lifetime]
         with self._lock:
             if seconds <= 0 or epoch != self._epoch:
@@ -65,7 +65,10 @@ class AnswerCache:
                 self._answers.popitem(last=False)
 
     def forget_after_write(self, effect: Effect) -> None:
-        """Forget what the client's own write may have changed: a deletion everything, other writes the changeable."""
+        """Drop what the client's own write may have changed.
+
+        A deletion drops everything, another write drops the changeable answers, and a read drops nothing.
+        """
         if effect is Effect.READ:
             return
         with self._lock:
@@ -77,5 +80,5 @@ class AnswerCache:
                 self._answers = OrderedDict(immutable_entries)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         self.forget_after_write(Effect.DELETE)

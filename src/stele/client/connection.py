@@ -1,4 +1,4 @@
-"""What both clients share: their settings, and the way between `exchange` and httpx."""
+"""Parts that both clients share: their settings, and the translation between `exchange` and httpx."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from stele.errors import InvalidRequest
 from stele.tls_verification import make_client_context
 
 ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
-"""The media types of the API, preferred one first."""
+"""The media types of the API, in order of preference."""
 
 Auth = httpx.Auth | tuple[str, str] | None
-"""User and password, a `Bearer`, or any other scheme httpx has."""
+"""User and password, a `Bearer`, or another authentication scheme of httpx."""
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Bearer(httpx.Auth):
-    """A bearer token; a function is asked for one before each request, so it can renew it."""
+    """A bearer token. A function is called for the token before each request, so that it can renew the token."""
 
     def __init__(self, token: str | Callable[[], str]) -> None:
         self._token = token
@@ -38,9 +38,9 @@ class Bearer(httpx.Auth):
 
 
 class Servers:
-    """The servers' addresses, each with its credentials. User and password may stand in an address of their own.
+    """The servers' addresses, each with its credentials. An address may contain its own user and password.
 
-    Raises `InvalidRequest` for something that is no http address.
+    Raises `InvalidRequest` for a text that is not an HTTP address.
     """
 
     def __init__(self, urls: str | Sequence[str], auth: Auth) -> None:
@@ -54,19 +54,19 @@ class Servers:
         self.nodes = ServerOrder(list(self._auths))
 
     def build_request(self, client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:
-        """The httpx request for one sending."""
+        """Return the httpx request for one sending."""
         headers = {"Accept-Encoding": ENCODING, **make_trace_headers()}
         if send.body is not None:
             headers["Content-Type"] = send.media
         return client.build_request(send.method, send.base + send.target, content=send.body, headers=headers)
 
     def auth_for(self, base: str) -> Auth:
-        """The credentials for one server."""
+        """Return the credentials for one server."""
         return self._auths[base]
 
 
 def http_options(*, timeout: float, verify: ssl.SSLContext | bool, headers: dict[str, str] | None) -> dict[str, Any]:
-    """The settings of an httpx client, sync or async."""
+    """Return the settings of an httpx client, sync or async."""
     if verify is True:
         verify = make_client_context()
     ours = {"Accept": ACCEPT, "User-Agent": f"stele-client/{stele.__version__}"}
@@ -74,7 +74,7 @@ def http_options(*, timeout: float, verify: ssl.SSLContext | bool, headers: dict
 
 
 def to_transport_failure(error: httpx.RequestError) -> TransportFailure:
-    """An answer that did not arrive."""
+    """Return the failure for a response that did not arrive. It records whether the request may have been sent."""
     return TransportFailure(str(error) or type(error).__name__, reached=not isinstance(error, _NEVER_SENT))
 
 

@@ -1,7 +1,7 @@
-"""How long a call may take in all: with its retries, and however slowly a server sends.
+"""Time limit of a whole call: it covers all retries, and servers that send slowly.
 
-httpx bounds each read of a connection, so a server that sends a byte now and then is never late. asyncio can cancel
-what waits; a blocking client lets no read last longer than the call may.
+httpx limits the time of each read, so a server that sends one byte now and then never exceeds that limit. asyncio can
+cancel a waiting call. A blocking client instead limits each read to the time that is left of the call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import httpx
 
 
 class Deadline:
-    """The end of one call. Half of the time is left for another server when the first one is too slow."""
+    """The deadline of one call. One sending gets at most half of the time, so that another server can be tried."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Start now."""
@@ -34,7 +34,7 @@ class Deadline:
         return min(self.remaining(), self.seconds / 2)
 
     def message(self) -> str:
-        """Say what happened when the time was over."""
+        """Return the error message for a call that exceeded its deadline."""
         return f"no complete answer in time: the deadline of a call is {self.seconds:g} seconds"
 
 
@@ -43,7 +43,7 @@ _end_of_sending: ContextVar[float | None] = ContextVar("stele_end_of_sending", d
 
 @contextmanager
 def limit_sending(seconds: float) -> Iterator[None]:
-    """Let no read or write of this thread's connections go on after so many seconds."""
+    """Stop every read and write on connections of this thread after this many seconds."""
     token = _end_of_sending.set(time.monotonic() + seconds)
     try:
         yield
@@ -52,15 +52,15 @@ def limit_sending(seconds: float) -> Iterator[None]:
 
 
 def is_sending_over() -> bool:
-    """Whether the time of `limit_sending` is over."""
+    """Return whether the time of `limit_sending` is over."""
     end = _end_of_sending.get()
     return end is not None and time.monotonic() >= end
 
 
 def bound_connections(client: httpx.Client) -> None:
-    """Make the connections of a client keep to `limit_sending`.
+    """Make the connections of a client observe `limit_sending`.
 
-    httpx has no other door for this: the pools of its transports are made without a place to name a backend.
+    httpx offers no public way: the connection pools of its transports are created without a network backend argument.
     """
     for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - see above
         if isinstance(transport, httpx.HTTPTransport):
@@ -104,11 +104,11 @@ class _BoundedStream(httpcore.NetworkStream):
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read what there is (httpcore calls this)."""
+        """Read the available bytes (httpcore calls this)."""
         return self._stream.read(max_bytes, _bound(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write all (httpcore calls this)."""
+        """Write all bytes of the buffer (httpcore calls this)."""
         self._stream.write(buffer, _bound(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
@@ -118,10 +118,10 @@ class _BoundedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        """Go on encrypted (httpcore calls this)."""
+        """Switch the connection to TLS (httpcore calls this)."""
         timeout = _bound(timeout, httpcore.ConnectTimeout)
         return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:
-        """Tell about the connection (httpcore calls this)."""
+        """Return a property of the connection (httpcore calls this)."""
         return self._stream.get_extra_info(info)

@@ -1,4 +1,7 @@
-"""Runs the generators in which clients and serializers say what to do: blocking, or awaited. Nothing here does I/O."""
+"""Runs the generators of clients and serializers, blocking or awaited. Nothing here does I/O.
+
+Such a generator yields the steps to perform; the caller supplies the function that performs them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ T = TypeVar("T")
 
 
 def drive_steps(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
-    """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
+    """Run a generator to its end. Perform each step it yields, send it the result, and throw errors into it."""
     result: Any = None
     failure: SteleError | None = None
     while True:
@@ -27,7 +30,7 @@ def drive_steps(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) ->
 
 
 async def drive_steps_async(steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]) -> T:
-    """Do as `drive_steps` does, and await what is done."""
+    """Run a generator to its end like `drive_steps`, and await each step."""
     result: Any = None
     failure: SteleError | None = None
     while True:

@@ -1,7 +1,7 @@
 """Calls about schemas, each a function that builds its request. The clients offer them all as methods.
 
-The first line of each is its route; `settings` and `keys` have the rest. Subjects may be qualified
-(`:.context:subject`) everywhere. Exporters are nowhere, nor are changes of associations.
+The comment at the start of each function is its route. The other calls are in `settings` and `keys`. Subjects may be
+qualified (`:.context:subject`) everywhere. There are no calls for exporters or for changes of associations.
 
 Source: docs/protocols/confluent.md.
 """
@@ -45,25 +45,25 @@ _object = json_decoder(dict[str, Any])
 
 def ping() -> Request[None]:
     # GET /
-    """Do nothing; raises when no server answers."""
+    """Send a request without effect. The client raises when no server answers."""
     return Request("GET", "/", ignore_body)
 
 
 def server_version() -> Request[ServerVersion]:
     # GET /v1/metadata/version
-    """Version and commit of the server."""
+    """Return the version and commit of the server."""
     return Request("GET", "/v1/metadata/version", _server_version)
 
 
 def cluster_id() -> Request[ClusterId]:
     # GET /v1/metadata/id
-    """Id of the server's cluster and of the clusters behind it."""
+    """Return the id of the server's cluster and of the clusters behind it."""
     return Request("GET", "/v1/metadata/id", _decode_cluster_id)
 
 
 def deployment() -> Request[list[str]]:
     # GET /v1/metadata/deployment
-    """Attributes of the deployment."""
+    """Return the attributes of the deployment."""
     return Request(
         "GET", "/v1/metadata/deployment", lambda body: msgspec.convert(_object(body)["attributes"], list[str])
     )
@@ -81,7 +81,7 @@ def schemas(
     limit: int | None = None,
 ) -> Request[list[RegisteredSchema]]:
     # GET /schemas?subjectPrefix&deleted&latestOnly&offset&limit
-    """All schemas, by subject and version; `:.context:` or `:*:` as prefix chooses contexts."""
+    """Return all schemas, by subject and version. A prefix `:.context:` or `:*:` chooses contexts."""
     parameters = {
         "subjectPrefix": subject_prefix,
         "deleted": deleted,
@@ -94,7 +94,7 @@ def schemas(
 
 def schema_types() -> Request[list[str]]:
     # GET /schemas/types
-    """Types of schema the server knows: AVRO, JSON, PROTOBUF …."""
+    """Return the schema types that the server supports: AVRO, JSON, PROTOBUF …."""
     return Request("GET", "/schemas/types", _strings)
 
 
@@ -106,7 +106,7 @@ def schema_by_id(
     reference_format: str | None = None,
 ) -> Request[RegisteredSchema]:
     # GET /schemas/ids/{id}?subject&format&referenceFormat
-    """The schema with that id; subject says in which context, and which subject and version to report."""
+    """Return the schema with that id. `subject` gives the context, and the subject and version to report."""
     parameters = {"subject": subject, "format": style, "referenceFormat": reference_format}
 
     def read(body: bytes) -> RegisteredSchema:
@@ -125,7 +125,7 @@ def schema_text_by_id(
     style: str | None = None,
 ) -> Request[str]:
     # GET /schemas/ids/{id}/schema?subject&format
-    """Only the text of the schema with that id."""
+    """Return only the text of the schema with that id."""
     parameters = {"subject": subject, "format": style}
     return Request(
         "GET",
@@ -145,7 +145,7 @@ def subjects_of_id(
     limit: int | None = None,
 ) -> Request[list[str]]:
     # GET /schemas/ids/{id}/subjects?subject&deleted&offset&limit
-    """Subjects that hold the schema with that id."""
+    """Return the subjects that hold the schema with that id."""
     parameters = {"subject": subject, "deleted": deleted, "offset": offset, "limit": limit}
     return Request("GET", build_path("schemas", "ids", schema_id, "subjects"), _strings, build_query(parameters))
 
@@ -159,21 +159,21 @@ def versions_of_id(
     limit: int | None = None,
 ) -> Request[list[SubjectVersion]]:
     # GET /schemas/ids/{id}/versions?subject&deleted&offset&limit
-    """Subjects and versions that hold the schema with that id."""
+    """Return the subjects and versions that hold the schema with that id."""
     parameters = {"subject": subject, "deleted": deleted, "offset": offset, "limit": limit}
     return Request("GET", build_path("schemas", "ids", schema_id, "versions"), _places, build_query(parameters))
 
 
 def schema_by_guid(guid: UUID | str, *, style: str | None = None) -> Request[RegisteredSchema]:
     # GET /schemas/guids/{guid}?format
-    """The schema with that guid, in whichever context."""
+    """Return the schema with that guid, in any context."""
     route = build_path("schemas", "guids", str(guid))
     return Request("GET", route, _registered, build_query({"format": style}), cache_policy=CachePolicy.IMMUTABLE)
 
 
 def ids_of_guid(guid: UUID | str) -> Request[list[ContextId]]:
     # GET /schemas/guids/{guid}/ids
-    """The ids the schema with that guid has, by context."""
+    """Return the ids of the schema with that guid, by context."""
     return Request("GET", build_path("schemas", "guids", str(guid), "ids"), _context_ids)
 
 
@@ -189,7 +189,7 @@ def subjects(
     limit: int | None = None,
 ) -> Request[list[str]]:
     # GET /subjects?subjectPrefix&deleted&deletedOnly&offset&limit
-    """Names of all subjects, those of other contexts qualified."""
+    """Return the names of all subjects. Names of other contexts are qualified."""
     parameters = {
         "subjectPrefix": subject_prefix,
         "deleted": deleted,
@@ -204,7 +204,7 @@ def lookup(
     subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
 ) -> Request[RegisteredSchema]:
     # POST /subjects/{subject}?normalize&deleted
-    """Id and version of a schema within a subject. Raises `SubjectNotFound` or `ContentNotFound`."""
+    """Return the id and version of a schema in a subject. Raises `SubjectNotFound` or `ContentNotFound`."""
     parameters = {"normalize": normalize, "deleted": deleted}
     return Request(
         "POST",
@@ -219,7 +219,7 @@ def lookup(
 
 def delete_subject(subject: str, *, permanent: bool = False) -> Request[list[int]]:
     # DELETE /subjects/{subject}?permanent
-    """Hide all versions of a subject, or remove them for good once they are hidden; the numbers of those versions."""
+    """Soft-delete a subject, or delete a soft-deleted one for good. Return the numbers of the deleted versions."""
     return delete_request(
         build_path("subjects", subject), _integers, build_query({"permanent": permanent}), subject=subject
     )
@@ -234,7 +234,7 @@ def versions(
     limit: int | None = None,
 ) -> Request[list[int]]:
     # GET /subjects/{subject}/versions?deleted&deletedOnly&offset&limit
-    """Numbers of the subject's versions, ascending."""
+    """Return the numbers of the subject's versions, ascending."""
     parameters = {"deleted": deleted, "deletedOnly": deleted_only, "offset": offset, "limit": limit}
     return Request(
         "GET", build_path("subjects", subject, "versions"), _integers, build_query(parameters), subject=subject
@@ -243,11 +243,11 @@ def versions(
 
 def register(subject: str, schema: Schema, *, normalize: bool = False) -> Request[RegisteredSchema]:
     # POST /subjects/{subject}/versions?normalize
-    """Add a schema to a subject, unless it is there already, and return its id.
+    """Add a schema to a subject, unless the subject has it already. Return its id.
 
     Raises `Incompatible`, `MalformedSchema` …
 
-    Servers before 8.0 say the id only.
+    Servers before 8.0 return only the id.
     """
     route = build_path("subjects", subject, "versions")
     parameters = build_query({"normalize": normalize})
@@ -263,7 +263,7 @@ def version(
     reference_format: str | None = None,
 ) -> Request[RegisteredSchema]:
     # GET /subjects/{subject}/versions/{version}?deleted&format&referenceFormat
-    """One version of a subject, by default the newest. Raises `SubjectNotFound` or `VersionNotFound`."""
+    """Return one version of a subject, by default the newest. Raises `SubjectNotFound` or `VersionNotFound`."""
     parameters = {"deleted": deleted, "format": style, "referenceFormat": reference_format}
     return Request(
         "GET",
@@ -284,7 +284,7 @@ def version_text(
     style: str | None = None,
 ) -> Request[str]:
     # GET /subjects/{subject}/versions/{version}/schema?deleted&format
-    """Only the text of one version of a subject."""
+    """Return only the text of one version of a subject."""
     return Request(
         "GET",
         build_path("subjects", subject, "versions", number, "schema"),
@@ -298,14 +298,14 @@ def version_text(
 
 def referenced_by(subject: str, number: Version, *, deleted: bool = False) -> Request[list[int]]:
     # GET /subjects/{subject}/versions/{version}/referencedby?deleted
-    """Ids of the schemas which refer to that version."""
+    """Return the ids of the schemas that refer to that version."""
     route = build_path("subjects", subject, "versions", number, "referencedby")
     return Request("GET", route, _integers, build_query({"deleted": deleted}), subject=subject, version=str(number))
 
 
 def delete_version(subject: str, number: Version, *, permanent: bool = False) -> Request[int]:
     # DELETE /subjects/{subject}/versions/{version}?permanent
-    """Hide one version, or remove it for good once it is hidden; its number."""
+    """Soft-delete one version, or delete a soft-deleted one for good. Return its number."""
     route = build_path("subjects", subject, "versions", number)
     return delete_request(route, _integer, build_query({"permanent": permanent}), subject=subject, version=str(number))
 
@@ -314,7 +314,7 @@ def latest_with_metadata(
     subject: str, properties: Mapping[str, str], *, deleted: bool = False
 ) -> Request[RegisteredSchema]:
     # GET /subjects/{subject}/metadata?key&value&deleted
-    """The newest version whose metadata has all these properties. Raises `ContentNotFound`."""
+    """Return the newest version whose metadata has all these properties. Raises `ContentNotFound`."""
     pairs = [f"key={escape_name(key)}&value={escape_name(value)}" for key, value in properties.items()]
     parameters = "&".join(part for part in (*pairs, build_query({"deleted": deleted})) if part)
     route = build_path("subjects", subject, "metadata")

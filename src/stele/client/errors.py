@@ -1,8 +1,8 @@
-"""Answers that refuse, as exceptions of the family they belong to.
+"""Error responses of a registry as exceptions.
 
-A server says what went wrong by a status, an `error_code` and a sentence. `response_error` makes of them one exception
-which is both a `ResponseError`, with all the server said, and the domain error the code stands for, so that `except
-SubjectNotFound` works the same against the library, a server of ours, or another vendor's.
+A server reports an error by a status, an `error_code` and a message. `response_error` makes one exception of them. It
+is both a `ResponseError`, with all that the server reported, and the domain error of the code. So `except
+SubjectNotFound` works the same with the library, a Stele server, or another vendor's.
 
 Source: docs/protocols/confluent.md#error-codes, docs/protocols/karapace.md, docs/protocols/redpanda.md.
 """
@@ -27,11 +27,11 @@ class RequestFailure(msgspec.Struct, frozen=True):
     """What is known about a refused request.
 
     error_code   the server's own code; the status where the body has none
-    message      the server's sentence, or the beginning of its body
+    message      the server's message, or the beginning of its body
     url          without user and password
     body         as received
-    subject      the subject, or context, the request named
-    version      the version the request named, '' when none
+    subject      the subject, or context, of the request
+    version      the version of the request, '' for none
     retry_after  seconds the server asks to wait, or None
     """
 
@@ -47,7 +47,7 @@ class RequestFailure(msgspec.Struct, frozen=True):
 
 
 class ResponseError(SteleError):
-    """The server answered, and refused. Its subclasses are made by `response_error`; catch the domain error or this."""
+    """An error response of the server. `response_error` makes its subclasses; catch the domain error or this class."""
 
     def __init__(self, failure: RequestFailure) -> None:
         code = "" if failure.error_code == failure.status else f", code {failure.error_code}"
@@ -67,7 +67,7 @@ class ResponseError(SteleError):
 
     @property
     def message(self) -> str:
-        """The server's sentence."""
+        """The server's message."""
         return self.failure.message
 
     @property
@@ -82,7 +82,7 @@ class ResponseError(SteleError):
 
     @property
     def body(self) -> bytes:
-        """The answer as received."""
+        """Body of the response as received."""
         return self.failure.body
 
     def __reduce__(self) -> tuple[Callable[[RequestFailure], ResponseError], tuple[RequestFailure]]:
@@ -92,7 +92,7 @@ class ResponseError(SteleError):
 def read_failure(
     body: bytes, *, method: str, url: str, status: int, subject: str, version: str, retry_after: float | None
 ) -> RequestFailure:
-    """Understand the body of a refusal; one that is not the API's (a proxy's page) is quoted in its beginning."""
+    """Parse the body of an error response. A body in another format, such as a proxy's page, is quoted in part."""
     error_code: object = None
     message: object = None
     try:
@@ -120,7 +120,10 @@ def read_failure(
 
 
 def response_error(failure: RequestFailure) -> ResponseError:
-    """The exception for a refusal: of the class its code stands for, else its status, else a plain `ResponseError`."""
+    """Return the exception for a refused request.
+
+    Its class is that of the `error_code`, else that of the HTTP status, else a plain `ResponseError`.
+    """
     domain, arguments = _CODES.get(failure.error_code) or _STATUSES.get(failure.status) or _fallback(failure.status)
     kind = _join_words(domain)
     error = kind.__new__(kind)
@@ -133,7 +136,7 @@ _KINDS: dict[type[SteleError], type[ResponseError]] = {SteleError: ResponseError
 
 
 def _join_words(domain: type[SteleError]) -> type[ResponseError]:
-    """A class that is both; made once, so that two errors of one kind have one class."""
+    """Return the class that is both a `ResponseError` and this domain error. Each class is created once."""
     if domain not in _KINDS:
         namespace = {"__module__": __name__, "__doc__": domain.__doc__}
         _KINDS.setdefault(domain, type(domain.__name__, (ResponseError, domain), namespace))
@@ -141,7 +144,10 @@ def _join_words(domain: type[SteleError]) -> type[ResponseError]:
 
 
 def _as_sentence(message: object) -> str:
-    """Most servers say a string; Karapace says a list of objects when fields are missing."""
+    """Return the message as text.
+
+    Most servers send a string. Karapace sends a list of objects when fields are missing.
+    """
     if message is None:
         return ""
     return (message if isinstance(message, str) else msgspec.json.encode(message).decode())[:_LONGEST]

@@ -1,12 +1,12 @@
-"""How one request gets its answer: which server, how often, after which pause. A generator without I/O.
+"""Sends one request: chooses the server, retries, and pauses between retries. A generator without I/O.
 
-`answer` yields what to do (`Send` or `Pause`) and is sent what came of it, so the sync and the async client differ only
-in the two functions that really send and sleep, and a test needs neither network nor clock.
+`answer_request` yields the next step (`Send` or `Pause`) and receives its outcome. So the blocking and the async
+client differ only in the two functions that send and sleep, and a test needs neither network nor clock.
 
-What may be sent again: anything a server never saw, anything refused by 429, and every read and write that failed in an
-unclear way, because writing the same schema or setting twice is the same as once. A deletion is not: its second sending
-would delete another `latest`, or answer "not found" for a deletion that worked. So it is sent again only in the first
-two cases, and otherwise the error says that its outcome is unknown.
+A request is sent again when no server received it, or when the server refused it with status 429. Reads and writes are
+also sent again after any unclear failure, because writing the same schema or setting twice has the effect of one write.
+A deletion is not: a second deletion would delete another `latest`, or answer "not found" for a deletion that worked.
+After an unclear failure of a deletion, the error reports that its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from stele.errors import RegistryUnreachable
 T = TypeVar("T")
 
 TRANSIENT = frozenset({429, 500, 502, 503, 504})
-"""Statuses another try, or another server, may mend."""
-_DOUBLINGS = 30  # more make no longer pause, only overflow
-_LONGEST_WAIT = 10**9  # seconds; larger numbers are no floats
-_UNREADABLE = 50005  # the code vendor clients give an answer they cannot parse
+"""Statuses after which another try, or another server, may succeed."""
+_DOUBLINGS = 30  # more would not lengthen the pause, only overflow
+_LONGEST_WAIT = 10**9  # seconds; larger numbers may not be floats
+_UNREADABLE = 50005  # the vendor clients' code for a response they cannot parse
 
 
 class Send(NamedTuple):
-    """Do: send the request to the server; base has no trailing slash."""
+    """Step: send the request to this server. `base` has no trailing slash."""
 
     base: str
     method: str
@@ -49,13 +49,13 @@ class Send(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Do: sleep."""
+    """Step: sleep."""
 
     seconds: float
 
 
 class Reply(NamedTuple):
-    """Came of a `Send`: an answer, good or bad. Header names are lower-case.
+    """Outcome of a `Send`: a response with any status. Header names are lower-case.
 
     fault  why the body could not be read to its end, '' if it could
     """
@@ -67,7 +67,7 @@ class Reply(NamedTuple):
 
 
 class TransportFailure(NamedTuple):
-    """Came of a `Send`: no answer. reached is False when the server certainly never saw the request."""
+    """Outcome of a `Send` without a response. `reached` is False when no server can have received the request."""
 
     why: str
     reached: bool
@@ -79,12 +79,12 @@ Outcome = Reply | TransportFailure | None
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How patient a client is.
+    """How often and after which pauses a client retries.
 
     rounds   times the whole list of servers is tried, at least 1
-    base     seconds of the first pause at most; doubles with each round
+    base     upper limit of the first pause in seconds; doubles with each round
     cap      longest pause in seconds, also when a server's Retry-After asks for more
-    jitter   a number between 0 and 1, drawn for each pause: clients of one outage do not come back together
+    jitter   returns a random number between 0 and 1 for each pause, so that clients do not retry at the same time
     """
 
     rounds: int = 4
@@ -93,14 +93,18 @@ class Retry:
     jitter: Callable[[], float] = random.random
 
     def pause(self, number: int, retry_after: float) -> float:
-        """Seconds before round number + 1; retry_after is what a server wanted, 0 when none did."""
+        """Return the seconds to wait after round `number`, counted from 0.
+
+        `retry_after` is the seconds that a server asked for, 0 for none.
+        """
         return min(self.cap, max(retry_after, self.jitter() * self.base * 2.0 ** min(number, _DOUBLINGS)))
 
 
 class ServerOrder:
-    """The servers of a registry: the one that answered last goes first, those that failed lately go last.
+    """The servers of a registry in the order to try them.
 
-    Staying with one server reads one's own writes even where others lag behind.
+    The server that answered last comes first; servers that failed recently come last. A client that stays with one
+    server reads its own writes even when other servers lag behind.
     """
 
     def __init__(
@@ -113,13 +117,13 @@ class ServerOrder:
         self._lock = Lock()
 
     def order(self) -> list[str]:
-        """All servers, best first."""
+        """Return all servers, best first."""
         with self._lock:
             now = self._clock()
             return sorted(self._order, key=lambda base: max(self._resting.get(base, 0.0) - now, 0.0))
 
     def mark_healthy(self, base: str) -> None:
-        """The server is well; it is asked first from now on."""
+        """Record that the server answered. It is tried first from now on."""
         with self._lock:
             self._resting.pop(base, None)
             if self._order[0] != base:
@@ -127,7 +131,7 @@ class ServerOrder:
                 self._order.insert(0, base)
 
     def mark_failed(self, base: str) -> None:
-        """The server is not well; others are asked first for a while."""
+        """Record that the server failed. Other servers are tried first during the cool-down."""
         with self._lock:
             self._resting[base] = self._clock() + self._cool_down
 
@@ -135,7 +139,7 @@ class ServerOrder:
 def answer_request(
     request: Request[T], nodes: ServerOrder, retry: Retry, cache: AnswerCache
 ) -> Generator[Step, Outcome, T]:
-    """The result of a request, from the cache or a server. Raises `ResponseError` and `RegistryUnreachable`."""
+    """Return the result of a request, from the cache or a server. Raises `ResponseError` and `RegistryUnreachable`."""
     known = cache.get(request.key)
     if known is not MISSING:
         result: T = known
@@ -150,7 +154,12 @@ def answer_request(
 
 
 class _Round(NamedTuple):
-    """What came of asking the servers in turn: an answer and who gave it, or how long they want to be left alone."""
+    """Outcome of trying each server once.
+
+    answer       the address of the server that answered, and its response; None for none
+    refusal      the last error response, if any
+    retry_after  the longest wait in seconds that a server asked for
+    """
 
     answer: tuple[str, Reply] | None = None
     refusal: ResponseError | None = None
@@ -158,7 +167,7 @@ class _Round(NamedTuple):
 
 
 def _send_with_retries(request: Request[T], nodes: ServerOrder, retry: Retry) -> Generator[Step, Outcome, T]:
-    """Ask all servers, round after round. tenacity decides whether to go on and how long to pause; it never sleeps."""
+    """Try all servers, round after round. tenacity decides about retries and the length of pauses; it never sleeps."""
     retrying = Retrying(
         stop=stop_after_attempt(retry.rounds),
         wait=lambda state: retry.pause(state.attempt_number - 1, _last_round(state).retry_after),
@@ -189,7 +198,7 @@ def _last_round(state: RetryCallState) -> _Round:
 
 
 def _ask_servers(request: Request[T], nodes: ServerOrder, troubles: dict[str, str]) -> Generator[Step, Outcome, _Round]:
-    """Ask one server after the other until one answers. troubles takes why others did not.
+    """Try one server after the other until one answers. Failures are added to `troubles`, by server.
 
     Raises `RegistryUnreachable` and `ResponseError` for a deletion that must not be sent again.
     """
@@ -252,7 +261,10 @@ def _unreachable_message(request: Request[T], troubles: Mapping[str, str]) -> st
 
 
 def parse_retry_after(value: str) -> float | None:
-    """Seconds a Retry-After header asks for: a number, or a date of which the distance to now counts; else None."""
+    """Return the seconds that a Retry-After header asks for, or None for an invalid value.
+
+    The value is a number of seconds, or a date from which the current time is subtracted.
+    """
     try:
         return float(min(max(int(value), 0), _LONGEST_WAIT))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Calls about the history and the surroundings of subjects, of a Stele registry.
+"""Calls about the history and references of subjects, of a Stele registry.
 
-See `endpoints` for how they are written. Other registries know nothing of it: they answer "not found".
+They are written like those of `endpoints`. Other registries do not have these routes and answer "not found".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lifelines(FieldLifelines, frozen=True):
 
 
 class Matrix(CompatibilityMatrix, frozen=True):
-    """Which version reads data of which; a notebook shows it as a grid."""
+    """Which version reads data of which other version. A notebook shows it as a grid."""
 
     def _repr_html_(self) -> str:
         from stele import pictures
@@ -46,7 +46,7 @@ class Matrix(CompatibilityMatrix, frozen=True):
 
 
 class Neighbours(Neighbourhood, frozen=True):
-    """What a subject uses and what uses it; a notebook shows the graph."""
+    """What a subject references and what references it. A notebook shows the graph."""
 
     def _repr_html_(self) -> str:
         from stele import pictures
@@ -79,7 +79,7 @@ _atlas = json_decoder(Atlas)
 
 def history(subject: str, *, before: int | None = None, limit: int | None = None) -> Request[VersionHistory]:
     # GET /api/history/{subject}?before&limit
-    """The newest versions of a subject, each with its verdicts against the one before. Raises `NotFound`.
+    """Return the newest versions of a subject, each with its verdicts against the one before. Raises `NotFound`.
 
     Args:
         subject: Name of the subject.
@@ -93,7 +93,7 @@ def history(subject: str, *, before: int | None = None, limit: int | None = None
 
 def lifelines(subject: str, *, limit: int | None = None) -> Request[Lifelines]:
     # GET /api/lifelines/{subject}?limit
-    """The fields of a subject through its newest versions, so many at most. Raises `NotFound`."""
+    """Return the fields of a subject in its newest versions, at most `limit` versions. Raises `NotFound`."""
     parameters = build_query({"limit": limit})
     route = build_path("api", "lifelines", subject)
     return Request("GET", route, _lifelines, parameters, subject=subject, cache_policy=CachePolicy.NEVER)
@@ -101,12 +101,12 @@ def lifelines(subject: str, *, limit: int | None = None) -> Request[Lifelines]:
 
 def matrix(subject: str, *, limit: int | None = None, policy: str | None = None) -> Request[Matrix]:
     # GET /api/matrix/{subject}?limit&policy
-    """Which of the newest versions reads data of which. Raises `NotFound`.
+    """Return which of the newest versions reads data of which other version. Raises `NotFound`.
 
     Args:
         subject: Name of the subject.
         limit: How many versions at most.
-        policy: Common name of the policy whose demands are marked; None: the one in force.
+        policy: Common name of the policy whose requirements are marked; None: the policy of the subject.
     """
     parameters = build_query({"limit": limit, "policy": policy})
     route = build_path("api", "matrix", subject)
@@ -115,7 +115,7 @@ def matrix(subject: str, *, limit: int | None = None, policy: str | None = None)
 
 def neighbours(subject: str, version: int | None = None, *, depth: int = 1) -> Request[Neighbours]:
     # GET /api/neighbours/{subject}?version&depth
-    """What a version of a subject uses, and what uses the subject. Raises `NotFound`.
+    """Return what a version of a subject references, and what references the subject. Raises `NotFound`.
 
     Args:
         subject: Name of the subject.
@@ -128,11 +128,11 @@ def neighbours(subject: str, version: int | None = None, *, depth: int = 1) -> R
 
 def atlas(namespace: str = "", *, after: str = "", limit: int | None = None) -> Request[Atlas]:
     # GET /api/atlas?namespace&after&limit
-    """The subjects of a namespace and the references between them.
+    """Return the subjects of a namespace and the references between them.
 
     Args:
         namespace: '' is the default one.
-        after: Name of the subject to go on behind.
+        after: Name of the subject after which the page starts.
         limit: How many at most.
     """
     parameters = build_query({"namespace": namespace or None, "after": after or None, "limit": limit})

@@ -1,6 +1,6 @@
-"""Calls about the journal of a Stele registry: what changed, the texts it names, and changes as events.
+"""Calls about the journal of a Stele registry: its entries, the schema texts they name, and changes as events.
 
-See `endpoints` for how they are written. Other registries have no journal: they answer "not found".
+They are written like those of `endpoints`. Other registries have no journal and answer "not found".
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from stele.client.request import CachePolicy, Request, Workflow, build_query, js
 from stele.protocol.cncf import CloudEvent
 
 MOST_TEXTS = 100
-"""Texts one request may ask for."""
+"""Most texts in one request."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
-    """One change. The record `seq` of the journal has one or more, counted from 0 by `part`.
+    """One change. Record `seq` of the journal holds one or more changes; `part` counts them from 0.
 
-    at       milliseconds since 1970 UTC
-    actor    who asked for it, '' for nobody in particular
-    via      the API it came through
-    kind     what happened: `registered`, `soft_deleted`, `purged`, `subject_created`, `settings_changed` …
-    namespace    '' is the default one; None where the change is one of the whole registry
-    schema_id      id of the schema in its namespace
-    details  what else there is to say, by kind
+    at         milliseconds since 1970 UTC
+    actor      user who requested the change, '' when there is none
+    via        the API through which the change came
+    kind       what happened: `registered`, `soft_deleted`, `purged`, `subject_created`, `settings_changed` …
+    namespace  '' is the default one; None for a change of the whole registry
+    schema_id  id of the schema in its namespace
+    details    further facts, depending on `kind`
     """
 
     seq: int
@@ -43,7 +43,11 @@ class JournalEntry(msgspec.Struct, frozen=True):
 
 
 class JournalPage(msgspec.Struct, frozen=True):
-    """Changes in order. next is the last record looked through, end the last one there is: go on until they meet."""
+    """Changes in order, one page.
+
+    `next` is the number of the last record that was scanned, `end` that of the last record of the journal. Request
+    further pages until the two are equal.
+    """
 
     entries: tuple[JournalEntry, ...]
     next: int
@@ -51,7 +55,7 @@ class JournalPage(msgspec.Struct, frozen=True):
 
 
 class EventPage(msgspec.Struct, frozen=True):
-    """Events in order; next is the position to ask for next."""
+    """Events in order. `next` is the position for the next request."""
 
     events: tuple[CloudEvent, ...]
     next: str
@@ -77,9 +81,10 @@ def journal(
     after: int = 0, *, limit: int = 1000, namespace: str | None = None, subject: str | None = None
 ) -> Request[JournalPage]:
     # GET /api/journal?after&limit&namespace&subject
-    """What changed behind a sequence number; limit counts records looked through, 0 only asks where the journal ends.
+    """Return the changes after a sequence number.
 
-    namespace ('' is the default one) and subject choose changes. Everything durable before the call is in the journal.
+    `limit` counts scanned records; 0 only returns where the journal ends. `namespace` ('' is the default one) and
+    `subject` select changes. Everything durable before the call is in the journal.
     """
     parameters = build_query({"after": after, "limit": limit, "namespace": namespace, "subject": subject})
     return Request("GET", "/api/journal", _page, parameters, subject=subject or "")
@@ -89,14 +94,14 @@ def events(
     after: str = "0", *, wait: int = 0, limit: int = 100, types: Sequence[str] = (), subject: str = ""
 ) -> Request[EventPage]:
     # GET /api/events?after&wait&limit&type&subject
-    """What was created, changed or deleted behind a position, as CloudEvents without data.
+    """Return the creations, changes and deletions after a position, as CloudEvents without data.
 
     Args:
         after: Position: `next` of the page before, the id of an event, or the number of a record; `0` is the start.
-        wait: Seconds to wait for an event where there is none yet; the client's timeout must be longer.
-        limit: Records of the log that are looked through, at most.
-        types: Types of events to choose; empty: all.
-        subject: How the path of what was changed begins: `/schemagroups/default/schemas/orders`.
+        wait: Seconds to wait for an event when there is none yet; the client's timeout must be longer.
+        limit: Most records of the log to scan.
+        types: Types of events to return; empty: all.
+        subject: Prefix of the path of the changed object: `/schemagroups/default/schemas/orders`.
     """
     query = build_query({"after": after, "wait": wait, "limit": limit, "subject": subject or None})
     parameters = "&".join([query, *(build_query({"type": name}) for name in types)])
@@ -105,7 +110,7 @@ def events(
 
 def schema_texts(digests: Iterable[str]) -> Workflow[dict[str, bytes]]:
     # GET /api/texts?sha256
-    """Registered texts by their SHA-256 in hexadecimal; what was purged is left out."""
+    """Registered texts by their SHA-256 in hexadecimal. Purged texts are left out."""
     texts: dict[str, bytes] = {}
     left = list(dict.fromkeys(digests))
     while left:

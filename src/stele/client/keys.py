@@ -1,8 +1,8 @@
 """Calls about encryption keys, each a function that builds its request. The clients offer them all as methods.
 
-A KEK (key encryption key) names a key of a key management service; it wraps DEKs (data encryption keys), which belong
+A KEK (key encryption key) names a key of a key management service. It wraps DEKs (data encryption keys), which belong
 to subjects. Subjects may be qualified (`:.context:subject`); a KEK's context is an argument. Versions of a DEK count
-from 1, and a version's bytes never change, but they may be deleted: answers are kept for the cache's time to live.
+from 1. The bytes of a version never change, but a version may be deleted, so answers are cached for the cache's TTL.
 
 Source: docs/protocols/confluent.md#dek-registry.
 """
@@ -28,7 +28,7 @@ from stele.client.request import (
 from stele.protocol.confluent import Dek, Kek, UpdateKekRequest
 
 Algorithm = Literal["AES128_GCM", "AES256_GCM", "AES256_SIV"]
-"""What a data key encrypts with."""
+"""Encryption algorithm of a data key."""
 DekVersion = int | Literal["latest"]
 """A version of a data key, or the newest one."""
 
@@ -53,7 +53,10 @@ def keks(
     limit: int | None = None,
 ) -> Request[list[str]]:
     # GET /dek-registry/v1/keks?context&subjectPrefix&deleted&offset&limit
-    """Names of the KEKs; only those with a DEK of a subject that begins so."""
+    """Return the names of the KEKs.
+
+    With prefixes: only those with a DEK of a subject whose name begins with one of them.
+    """
     prefixes = [build_query({"subjectPrefix": prefix}) for prefix in subject_prefixes]
     rest = build_query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
     return Request("GET", build_path(*_KEKS), _strings, "&".join(filter(None, [*prefixes, rest])))
@@ -61,14 +64,14 @@ def keks(
 
 def kek(name: str, *, context: str = "", deleted: bool = False) -> Request[Kek]:
     # GET /dek-registry/v1/keks/{name}?context&deleted
-    """A KEK. Raises `NotFound`."""
+    """Return a KEK. Raises `NotFound`."""
     parameters = build_query({"context": context or None, "deleted": deleted})
     return Request("GET", build_path(*_KEKS, name), _kek, parameters, cache_policy=CachePolicy.TTL)
 
 
 def create_kek(key: Kek, *, context: str = "", test: bool = False) -> Request[Kek]:
     # POST /dek-registry/v1/keks?context&testSharing
-    """Make a KEK known. test: let the server try a shared one first. Raises `Conflict` where its name is taken."""
+    """Register a KEK. With `test` the server first tries to use a shared KEK. Raises `Conflict` if the name exists."""
     parameters = build_query({"context": context or None, "testSharing": test})
     body = encode_body(msgspec.structs.replace(key, ts=None))
     return Request("POST", build_path(*_KEKS), _kek, parameters, body, effect=Effect.WRITE)
@@ -83,13 +86,13 @@ def update_kek(name: str, changes: UpdateKekRequest, *, context: str = "", test:
 
 def test_kek(name: str, *, context: str = "") -> Request[Kek]:  # noqa: PT028 - no test of pytest's
     # POST /dek-registry/v1/keks/{name}/test?context
-    """Let the server try a shared KEK. Raises `Forbidden`, or a `ResponseError` that says why it cannot use it."""
+    """Make the server try a shared KEK. Raises `Forbidden`, or a `ResponseError` with the reason of the failure."""
     return Request("POST", build_path(*_KEKS, name, "test"), _kek, build_query({"context": context or None}), b"{}")
 
 
 def delete_kek(name: str, *, context: str = "", permanent: bool = False) -> Request[None]:
     # DELETE /dek-registry/v1/keks/{name}?context&permanent
-    """Hide a KEK without DEKs, or remove it for good once it is hidden."""
+    """Soft-delete a KEK that has no DEKs, or delete a soft-deleted one for good."""
     return delete_request(
         build_path(*_KEKS, name), ignore_body, build_query({"context": context or None, "permanent": permanent})
     )
@@ -97,7 +100,7 @@ def delete_kek(name: str, *, context: str = "", permanent: bool = False) -> Requ
 
 def undelete_kek(name: str, *, context: str = "") -> Request[None]:
     # POST /dek-registry/v1/keks/{name}/undelete?context
-    """Bring back a hidden KEK."""
+    """Restore a soft-deleted KEK."""
     parameters = build_query({"context": context or None})
     return Request("POST", build_path(*_KEKS, name, "undelete"), ignore_body, parameters, b"{}", effect=Effect.WRITE)
 
@@ -109,7 +112,7 @@ def dek_subjects(
     kek_name: str, *, context: str = "", deleted: bool = False, offset: int | None = None, limit: int | None = None
 ) -> Request[list[str]]:
     # GET /dek-registry/v1/keks/{name}/deks?context&deleted&offset&limit
-    """Subjects with a DEK under a KEK."""
+    """Return the subjects with a DEK under a KEK."""
     parameters = build_query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
     return Request("GET", build_path(*_KEKS, kek_name, "deks"), _strings, parameters)
 
@@ -118,7 +121,7 @@ def dek_versions(
     kek_name: str, subject: str, *, algorithm: Algorithm = "AES256_GCM", deleted: bool = False
 ) -> Request[list[int]]:
     # GET /dek-registry/v1/keks/{name}/deks/{subject}/versions?algorithm&deleted
-    """Version numbers of a DEK, ascending."""
+    """Return the version numbers of a DEK, ascending."""
     parameters = build_query({"algorithm": algorithm, "deleted": deleted})
     return Request(
         "GET", build_path(*_KEKS, kek_name, "deks", subject, "versions"), _integers, parameters, subject=subject
@@ -134,8 +137,8 @@ def dek(
     deleted: bool = False,
 ) -> Request[Dek]:
     # GET /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}?algorithm&deleted
-    """A version of a DEK. Raises `NotFound`."""
-    number = -1 if version == "latest" else version  # the word is younger than the number
+    """Return a version of a DEK. Raises `NotFound`."""
+    number = -1 if version == "latest" else version  # older servers know -1, not the word
     return Request(
         "GET",
         build_path(*_KEKS, kek_name, "deks", subject, "versions", number),
@@ -156,7 +159,7 @@ def create_dek(
     algorithm: Algorithm = "AES256_GCM",
 ) -> Request[Dek]:
     # POST /dek-registry/v1/keks/{name}/deks/{subject}
-    """Store a wrapped DEK, or let the server make one under a shared KEK. Raises `Conflict` if it is there."""
+    """Store a wrapped DEK, or let the server make one under a shared KEK. Raises `Conflict` if the version exists."""
     material = None if wrapped is None else b64encode(wrapped).decode()
     body = {"subject": subject, "version": version, "algorithm": algorithm}
     return Request(
@@ -179,7 +182,7 @@ def delete_dek(
 ) -> Request[None]:
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}?algorithm&permanent
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}?algorithm&permanent
-    """Hide a version of a DEK, or all, or remove it for good once it is hidden."""
+    """Soft-delete one version of a DEK or all versions, or delete soft-deleted ones for good."""
     parameters = build_query({"algorithm": algorithm, "permanent": permanent})
     return delete_request(_dek_path(kek_name, subject, version), ignore_body, parameters, subject=subject)
 
@@ -189,7 +192,7 @@ def undelete_dek(
 ) -> Request[None]:
     # POST /dek-registry/v1/keks/{name}/deks/{subject}/undelete?algorithm
     # POST /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}/undelete?algorithm
-    """Bring back a hidden version of a DEK, or all."""
+    """Restore one soft-deleted version of a DEK, or all."""
     route = f"{_dek_path(kek_name, subject, version)}/undelete"
     parameters = build_query({"algorithm": algorithm})
     return Request("POST", route, ignore_body, parameters, b"{}", effect=Effect.WRITE, subject=subject)

@@ -1,4 +1,4 @@
-"""Subjects and contexts: how a name becomes qualified, and how record and topic become a subject.
+"""Subjects and contexts: qualified names, and the subject of a record or topic.
 
 A context is written without its dot here (`team`, not `.team`). The qualified name of a subject is `:.team:subject`;
 `:.team:` alone stands for the context itself wherever the API takes a subject (config, mode, look-up by id).
@@ -14,7 +14,7 @@ from stele.wire.confluent import RecordField
 
 
 class QualifiedName(NamedTuple):
-    """A subject and the context it lives in, '' for the default one."""
+    """A subject and its context, '' for the default context."""
 
     context: str
     subject: str
@@ -24,7 +24,7 @@ class QualifiedName(NamedTuple):
 
 
 def qualify_subject(subject: str, context: str) -> str:
-    """The subject's full name; a subject which is qualified already keeps its own context.
+    """Return the qualified name of a subject. A subject that is already qualified keeps its own context.
 
     Raises `InvalidName` for a context name with a colon.
     """
@@ -36,7 +36,7 @@ def qualify_subject(subject: str, context: str) -> str:
 
 
 def split_subject(subject: str) -> QualifiedName:
-    """Context and bare subject of a name, qualified or not."""
+    """Return the context and the bare subject of a name, qualified or not."""
     if subject.startswith(":."):
         context, colon, bare = subject[2:].partition(":")
         if colon:
@@ -45,44 +45,44 @@ def split_subject(subject: str) -> QualifiedName:
 
 
 class SubjectNaming(Protocol):
-    """Chooses the subject of a record. record is the full name of its type, '' when the schema gives none."""
+    """Chooses the subject of a record. `record` is the full name of its type, '' when the schema has none."""
 
     def __call__(self, topic: str, field: RecordField, record: str) -> str:
-        """The subject's name. Raises `InvalidName` when a part is missing."""
+        """Return the subject's name. Raises `InvalidName` when a required part is missing."""
         ...
 
 
 def topic_name(topic: str, field: RecordField, record: str) -> str:
-    """`orders-value`: one schema per topic and field, what every client does by default."""
+    """Return `<topic>-<field>`, such as `orders-value`: one schema per topic and field. This is the usual default."""
     del record  # named for the protocol; a topic's subject does not depend on it
     return f"{_require_part(topic, 'topic')}-{field}"
 
 
 def record_name(topic: str, field: RecordField, record: str) -> str:
-    """`shop.Order`: one schema per type, whatever topic it travels on."""
+    """Return the name of the record type, such as `shop.Order`: one schema per type, independent of the topic."""
     del topic, field
     return _require_part(record, "record type")
 
 
 def topic_record_name(topic: str, field: RecordField, record: str) -> str:
-    """`orders-shop.Order`: several types on one topic, each with versions of its own."""
+    """Return topic and record type, such as `orders-shop.Order`: several types in a topic, each with own versions."""
     del field
     return f"{_require_part(topic, 'topic')}-{_require_part(record, 'record type')}"
 
 
 @dataclass(frozen=True, slots=True)
 class AssociatedName:
-    """The subject the registry has associated a topic with: serializers and deserializers ask it.
+    """Naming by the associations of topics in the registry: serializers and deserializers look them up.
 
-    cluster   namespace of the topic, its Kafka cluster's id; `-` looks in all
-    fallback  names the subject of a topic that has none, and where no registry can be asked; None: that is an error
+    cluster   namespace of the topic, its Kafka cluster's id; `-` searches all
+    fallback  names the subject of a topic without association, and where there is no registry; None: that is an error
     """
 
     cluster: str = "-"
     fallback: SubjectNaming | None = topic_name
 
     def fallback_subject(self, topic: str, field: RecordField, record: str) -> str:
-        """The subject of a topic without association. Raises `InvalidName`."""
+        """Return the subject of a topic without association. Raises `InvalidName`."""
         if self.fallback is None:
             raise InvalidName(topic, "is a topic without an associated subject")
         return self.fallback(topic, field, record)

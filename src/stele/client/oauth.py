@@ -1,4 +1,4 @@
-"""Tokens that a client gets for itself: the client credentials grant of OAuth 2.0 (RFC 6749, section 4.4)."""
+"""Tokens that a client requests itself: the client credentials grant of OAuth 2.0 (RFC 6749, section 4.4)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 from stele.errors import RegistryUnreachable
 
 _RENEWED_AFTER: Final = 0.8
-"""Part of its life after which a token is renewed."""
+"""Fraction of a token's lifetime after which it is renewed."""
 _LIFE_SECONDS: Final = 300.0
-"""Of a token whose issuer does not say how long it holds."""
+"""Assumed lifetime of a token whose issuer reports none."""
 
 
 class _TokenAnswer(msgspec.Struct, frozen=True):
@@ -24,16 +24,16 @@ class _TokenAnswer(msgspec.Struct, frozen=True):
 
 
 class OAuthClientCredentials(httpx.Auth):
-    """Gets a token with the id and secret of a client, sends it with every request, and renews it in time.
+    """Gets a token with a client's id and secret, sends it with every request, and renews it before it expires.
 
-    A registry that answers 401 makes it get a new one, once. Where the issuer gives none, a call raises
+    After a 401 of the registry it requests a new token, once. When the issuer returns no token, the call raises
     `RegistryUnreachable`.
 
     Args:
-        token_url: Address of the issuer's tokens.
-        client_id: Who the client is.
-        client_secret: What proves that.
-        scope: What the token is to be good for, words with blanks between; empty: what the issuer gives by itself.
+        token_url: Address of the issuer's token endpoint.
+        client_id: Id of the client.
+        client_secret: Secret of the client.
+        scope: Requested scopes, separated by spaces; empty: the issuer's default.
     """
 
     def __init__(self, token_url: str, client_id: str, client_secret: str, *, scope: str = "") -> None:
@@ -57,7 +57,7 @@ class OAuthClientCredentials(httpx.Auth):
             self._token = ""
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """As `sync_auth_flow`."""
+        """Put the token into the request, for async clients (httpx calls this)."""
         for _ in range(2):
             if self._is_due():
                 answer = yield self._make_token_request(request)

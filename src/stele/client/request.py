@@ -1,6 +1,6 @@
-"""One request as a value: what to send, how to read the answer, and what may be done with both.
+"""One request as a value: what to send, how to read the response, and whether both may be cached or repeated.
 
-Nothing here does I/O. The functions of `endpoints` build requests; `exchange` decides when and whither they go.
+Nothing here does I/O. The functions of `endpoints` build requests; `exchange` decides when and where they are sent.
 """
 
 from __future__ import annotations
@@ -24,29 +24,32 @@ JSON = "application/json"
 """Media type of bodies in Stele's own API."""
 
 ParamValue = str | int | bool | None
-"""A query parameter; None and False are left out, as every flag of the API is off unless said otherwise."""
+"""A query parameter. None and False are left out, because every flag of the API is off by default."""
 
 
 class CachePolicy(Enum):
-    """How long an answer holds."""
+    """How long an answer may be cached."""
 
     NEVER = "never"
-    """Ask every time."""
+    """Not cached: each call sends a request."""
     TTL = "while"
-    """May change; good for the client's time to live, and until the client itself writes."""
+    """Changeable: cached for the client's time to live, and until the client itself writes."""
     IMMUTABLE = "ever"
-    """Never changes as long as nobody deletes for good; the client forgets it when it deletes something itself."""
+    """Unchanging unless deleted for good. The client drops it when it deletes something itself."""
 
 
 class Effect(Enum):
-    """What sending a request does to the registry, hence whether it may be sent twice."""
+    """What a request does to the registry. It decides whether the request may be sent twice."""
 
     READ = "read"
-    """Nothing."""
+    """Changes nothing."""
     WRITE = "write"
-    """Something, but twice is the same as once: registration, settings."""
+    """A change that has the same effect when it is sent twice: registration, settings."""
     DELETE = "delete"
-    """Twice differs from once: `versions/latest` deletes another version, others answer "not found" the second time."""
+    """A deletion. A second one has another effect.
+
+    `versions/latest` deletes another version; other deletions answer "not found" the second time.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,10 @@ class Request(Generic[T]):
     query           encoded query string without the question mark
     body            JSON bytes, or None
     media           media type of the body
-    lifetime        see `CachePolicy`; the request without its `read` is the key of the cache
+    cache_policy    see `CachePolicy`; the request without its `read` is the key of the cache
     effect          see `Effect`
-    subject         whom errors are about, as given by the caller
-    version         likewise
+    subject         the subject that errors name, as given by the caller
+    version         the version that errors name
     """
 
     method: str
@@ -82,19 +85,19 @@ class Request(Generic[T]):
 
     @property
     def key(self) -> tuple[str, str, bytes | None]:
-        """Equal for requests with equal answers."""
+        """Cache key. It is equal for requests with equal answers."""
         return self.method, self.target, self.body
 
 
 Workflow = Generator[Request[Any], Any, T]
-"""Several requests which build on one another: yields each, is sent its result, returns the whole's result."""
+"""Several requests that depend on one another: yields each, receives its result, returns the final result."""
 
 
 def build_path(*segments: str | int) -> str:
-    """Return a path of literal text and names, every segment percent-encoded whole.
+    """Return a path of literal text and names. Every segment is percent-encoded completely.
 
-    `/`, `%`, blanks and letters beyond ASCII are data in a name; a name of dots only must not look like a step upwards.
-    Raises `InvalidName` for a name UTF-8 cannot write.
+    `/`, `%`, spaces and non-ASCII letters are data in a name. A name of dots only is escaped, so that it is not read as
+    a parent folder. Raises `InvalidName` for a name that UTF-8 cannot encode.
     """
     return "".join(f"/{_encode_segment(str(segment))}" for segment in segments)
 
@@ -104,7 +107,7 @@ def _encode_segment(name: str) -> str:
 
 
 def escape_name(name: str) -> str:
-    """Return a name as data in an address. Raises `InvalidName` for lone surrogates."""
+    """Return a name escaped for use in a URL. Raises `InvalidName` for lone surrogates."""
     try:
         return quote(name, safe="")
     except UnicodeEncodeError:
@@ -120,7 +123,7 @@ def build_query(parameters: Mapping[str, ParamValue]) -> str:
 def json_decoder(kind: type[T]) -> Callable[[bytes], T]:
     """Return a reader of JSON bodies of one type. It raises `msgspec.MsgspecError` for anything else.
 
-    A member that is null is taken as left out where the type has no null: other registries write `"tags": null`.
+    A null member counts as missing where its type does not allow null: other registries write `"tags": null`.
     """
     decode = msgspec.json.Decoder(kind).decode
 
@@ -139,7 +142,7 @@ def json_decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def without_nulls(value: Any) -> Any:
-    """Return a JSON value whose objects have no members that are null."""
+    """Return a JSON value with all null members of its objects removed."""
     if isinstance(value, dict):
         return {name: without_nulls(member) for name, member in value.items() if member is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -149,7 +152,7 @@ _anything = msgspec.json.Decoder().decode
 
 
 def encode_body(body: object) -> bytes:
-    """Return a JSON body. Raises `InvalidRequest` for text UTF-8 cannot write."""
+    """Return a JSON body. Raises `InvalidRequest` for text that UTF-8 cannot encode."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError as error:
@@ -157,7 +160,7 @@ def encode_body(body: object) -> bytes:
 
 
 def ignore_body(_: bytes) -> None:
-    """Reader of answers whose body says nothing."""
+    """Reader of responses whose body has no information."""
 
 
 def delete_request(

@@ -10,30 +10,33 @@ import httpx
 from stele.client.exchange import Reply
 
 MAX_REFUSAL: Final = 1 << 20
-"""Bytes of a body that only says why a request is refused."""
+"""Most bytes that are read from the body of an error response."""
 ENCODING: Final = "gzip"
-"""The only compression that is asked for: it can be undone piece by piece within a limit."""
+"""The only compression that the client requests: it can be decompressed in pieces within a limit."""
 _OK: Final = range(200, 300)
 
 
 class BodyReader:
-    """Collects the body of one answer: hand in the pieces as they arrive, and stop when no more are wanted."""
+    """Collects the body of one response. Feed the pieces as they arrive, and stop when `feed` returns False."""
 
     def __init__(self, response: httpx.Response, limit: int) -> None:
-        """Read nothing yet; limit is in bytes, after decompression. Refusals are shorter in any case."""
+        """Start with an empty body.
+
+        `limit` is in bytes after decompression. For error responses it is at most `MAX_REFUSAL`.
+        """
         self._response = response
         self._limit = limit if response.status_code in _OK else min(limit, MAX_REFUSAL)
         self._body = bytearray()
         self._fault = ""
         encoding = response.headers.get("content-encoding", "").strip().lower()
-        if response.is_stream_consumed:  # of a transport that hands in whole answers
+        if response.is_stream_consumed:  # a transport that returns whole responses
             encoding, self._body = "", bytearray(response.content)
         self._inflate = zlib.decompressobj(wbits=31) if encoding in {"gzip", "x-gzip"} else None
         if encoding not in {"", "identity", "gzip", "x-gzip"}:
             self._fault = f"its compression {encoding[:40]!r} was not asked for"
 
     def feed(self, data: bytes) -> bool:
-        """Take a piece. Returns whether more are wanted."""
+        """Add a piece. Return whether more pieces are needed."""
         if self._fault:
             return False
         room = self._limit - len(self._body) + 1
@@ -48,7 +51,7 @@ class BodyReader:
         return len(self._body) <= self._limit
 
     def to_reply(self) -> Reply:
-        """Return the answer, with what is wrong with it."""
+        """Return the response. Its `fault` is the reason why the body is unusable, if it is."""
         if len(self._body) > self._limit:
             self._fault = f"it is longer than {self._limit} bytes, which is the limit (max_response_bytes)"
         elif self._inflate is not None and self._body and not self._inflate.eof:

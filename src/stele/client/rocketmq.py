@@ -1,10 +1,10 @@
-"""A registry by its RocketMQ dialect: subjects of one cluster and tenant, and the records they are bound to.
+"""Client for the RocketMQ dialect: subjects of one cluster and tenant, and the records they are bound to.
 
     topics = RocketmqSubjects(SchemaRegistryClient("http://127.0.0.1:8081"))
     record = topics.register("orders", "Order", '{"type": "record", …}')
     topics.by_record_id("orders", record.record_id).idl
 
-Speaks to Stele and to rocketmq-schema-registry, where that answers with a status this side of 600.
+Works with Stele, and with rocketmq-schema-registry where that answers with a status below 600.
 
 Source: docs/protocols/rocketmq.md.
 """
@@ -22,7 +22,7 @@ from stele.errors import InvalidRequest
 from stele.protocol.rocketmq import RecordVersion
 
 DEFAULT = "default"
-"""Name of the cluster and the tenant where nobody names one."""
+"""Name of the default cluster and of the default tenant."""
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ _names = json_decoder(list[str])
 class RocketmqSubjects:
     """The subjects of one tenant in one cluster. Safe between threads, as its client is.
 
-    Every method may raise `ResponseError` with the domain error's class: `NotFound`, `Conflict`, `InvalidRequest` …
+    Every method may raise a `ResponseError` that is also a domain error: `NotFound`, `Conflict`, `InvalidRequest` …
     """
 
     def __init__(self, client: SchemaRegistryClient, *, cluster: str = DEFAULT, tenant: str = DEFAULT) -> None:
@@ -72,7 +72,7 @@ class RocketmqSubjects:
         owner: str = "",
         desc: str = "",
     ) -> RecordVersion:
-        """Make a new schema and bind a subject to it. A schema of that name that exists is a `Conflict`."""
+        """Register a new schema and bind a subject to it. Raises `Conflict` when a schema with that name exists."""
         body = {
             "schemaIdl": idl,
             "schemaType": schema_type,
@@ -83,9 +83,9 @@ class RocketmqSubjects:
         return self._write_record("POST", subject, schema, body)
 
     def update(self, subject: str, schema: str, idl: str, *, owner: str = "", desc: str = "") -> RecordVersion:
-        """Make the next version of a schema and bind a subject to it.
+        """Register the next version of a schema and bind a subject to it.
 
-        `Conflict` for one that does not fit, or that is there already.
+        Raises `Conflict` for a version that is incompatible or exists already.
         """
         return self._write_record("PUT", subject, schema, {"schemaIdl": idl, "owner": owner, "desc": desc})
 
@@ -111,11 +111,11 @@ class RocketmqSubjects:
         return self._read_records(subject, "schema", "versions", version, lifetime=CachePolicy.TTL)
 
     def by_record_id(self, subject: str, record_id: int) -> SchemaRecord:
-        """Return what a record id stands for, whatever the subject is bound to by now."""
+        """Return the record with that id, also when the subject is bound to another one now."""
         return self._read_records(subject, "recordId", record_id, "schema", lifetime=CachePolicy.IMMUTABLE)
 
     def find(self, subject: str, idl: str) -> SchemaRecord:
-        """Return the version of a subject's schema that is this schema."""
+        """Return the version of a subject's schema that equals this schema."""
         try:
             body = idl.encode()
         except UnicodeEncodeError as error:
@@ -135,7 +135,7 @@ class RocketmqSubjects:
 
 
 def number_of(error: ResponseError) -> int:
-    """Return the five-digit number a refusal of this dialect has in its body; 0 when it has none."""
+    """Return the five-digit code in the body of an error response of this dialect; 0 without one."""
     try:
         return msgspec.json.decode(error.body, type=_Error).status
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

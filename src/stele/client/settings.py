@@ -1,6 +1,6 @@
 """Calls about rules and settings: compatibility, config, mode, contexts, associations.
 
-See `endpoints` for how they are written.
+They are written like those of `endpoints`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def check_compatibility(
 ) -> Request[CompatibilityCheckResponse]:
     # POST /compatibility/subjects/{subject}/versions?normalize&verbose
     # POST /compatibility/subjects/{subject}/versions/{version}?normalize&verbose
-    """Would the schema be accepted: against one version, or, with number None, as registration would decide?"""
+    """Return whether the schema is compatible with one version, with reasons.
+
+    With number None: whether registration would accept it.
+    """
     route = build_path("compatibility", "subjects", subject, "versions", *([] if number is None else [number]))
     parameters = build_query({"normalize": normalize, "verbose": verbose})
     return Request(
@@ -60,10 +63,11 @@ def check(
     ruleset: str | None = None,
 ) -> Request[CheckResult]:
     # POST /api/check
-    """Stele's stateless check: compare documents that need not be registered, and get every reason.
+    """Check compatibility statelessly: compare documents that need not be registered, and return every reason.
 
-    schema_format is Stele's name (`avro`, `protobuf`, `json`); against is oldest first; policy a word like BACKWARD or
-    FULL_TRANSITIVE; ruleset one of the format's rule sets. Raises `UnknownFormat`, `UnknownPolicy`, `MalformedSchema`.
+    `schema_format` is Stele's name (`avro`, `protobuf`, `json`). `against` is oldest first. `policy` is a word like
+    BACKWARD or FULL_TRANSITIVE. `ruleset` is one of the format's rulesets. Only Stele servers have this route. Raises
+    `UnknownFormat`, `UnknownPolicy`, `MalformedSchema`.
     """
     members = {"format": schema_format, "schema": schema, "policy": policy, "ruleset": ruleset}
     body = {key: value for key, value in members.items() if value is not None}
@@ -73,7 +77,10 @@ def check(
 
 def diff(schema_format: str, old: BaselineSchema, new: BaselineSchema) -> Request[SchemaComparison]:
     # POST /api/diff
-    """Stele's stateless comparison: what changed between two documents. Raises `UnknownFormat`, `MalformedSchema`."""
+    """Return what changed between two documents that need not be registered. Only Stele servers have this route.
+
+    Raises `UnknownFormat`, `MalformedSchema`.
+    """
     body = encode_body({"format": schema_format, "old": old, "new": new})
     return Request("POST", "/api/diff", _comparison, body=body, media=JSON)
 
@@ -84,7 +91,10 @@ def diff(schema_format: str, old: BaselineSchema, new: BaselineSchema) -> Reques
 def config(subject: str | None = None, *, default_to_global: bool = False) -> Request[Config]:
     # GET /config?defaultToGlobal
     # GET /config/{subject}?defaultToGlobal
-    """Settings of a subject, or of the registry. Raises `SettingNotFound` when the subject has none of its own."""
+    """Return the settings of a subject, or of the registry.
+
+    Raises `SettingNotFound` when the subject has none of its own.
+    """
     return Request(
         "GET",
         _setting_path("config", subject),
@@ -97,7 +107,10 @@ def config(subject: str | None = None, *, default_to_global: bool = False) -> Re
 def set_config(update: ConfigUpdateRequest | str, subject: str | None = None) -> Request[Config]:
     # PUT /config
     # PUT /config/{subject}
-    """Change settings of a subject, or of the registry; a word alone sets the compatibility level. The new settings."""
+    """Change settings of a subject, or of the registry. Return the new settings.
+
+    A word alone sets the compatibility level.
+    """
     change = ConfigUpdateRequest(compatibility=update) if isinstance(update, str) else update
     return Request(
         "PUT",
@@ -112,14 +125,17 @@ def set_config(update: ConfigUpdateRequest | str, subject: str | None = None) ->
 def delete_config(subject: str | None = None) -> Request[Config]:
     # DELETE /config
     # DELETE /config/{subject}
-    """Drop the settings of a subject, or of the registry; what they were."""
+    """Delete the settings of a subject, or of the registry. Return the old settings."""
     return delete_request(_setting_path("config", subject), _decode_config, subject=subject or "")
 
 
 def mode(subject: str | None = None, *, default_to_global: bool = False) -> Request[str]:
     # GET /mode?defaultToGlobal
     # GET /mode/{subject}?defaultToGlobal
-    """READWRITE, READONLY, IMPORT …: of a subject, or of the registry. Raises `SettingNotFound`."""
+    """Return the mode of a subject, or of the registry: READWRITE, READONLY, IMPORT ….
+
+    Raises `SettingNotFound`.
+    """
     return Request(
         "GET",
         _setting_path("mode", subject),
@@ -132,7 +148,10 @@ def mode(subject: str | None = None, *, default_to_global: bool = False) -> Requ
 def set_mode(mode: str | None, subject: str | None = None, *, force: bool = False) -> Request[str]:
     # PUT /mode?force
     # PUT /mode/{subject}?force
-    """Change the mode of a subject, or of the registry; None removes the setting. force: IMPORT although not empty."""
+    """Change the mode of a subject, or of the registry. None removes the setting.
+
+    `force` allows IMPORT although there are schemas.
+    """
     return Request(
         "PUT",
         _setting_path("mode", subject),
@@ -147,7 +166,10 @@ def set_mode(mode: str | None, subject: str | None = None, *, force: bool = Fals
 def delete_mode(subject: str | None = None, *, recursive: bool = False) -> Request[str]:
     # DELETE /mode?recursive
     # DELETE /mode/{subject}?recursive
-    """Drop the mode of a subject, or of the registry; recursive: also those of a context's subjects. What it was."""
+    """Delete the mode of a subject, or of the registry. Return the old mode.
+
+    `recursive` also deletes the modes of a context's subjects.
+    """
     return delete_request(
         _setting_path("mode", subject), _decode_mode, build_query({"recursive": recursive}), subject=subject or ""
     )
@@ -160,14 +182,14 @@ def contexts(
     *, context_prefix: str | None = None, offset: int | None = None, limit: int | None = None
 ) -> Request[list[str]]:
     # GET /contexts?contextPrefix&offset&limit
-    """Names of all contexts, each with its dot; `.` is the default one."""
+    """Return the names of all contexts, each with its dot; `.` is the default one."""
     parameters = {"contextPrefix": context_prefix, "offset": offset, "limit": limit}
     return Request("GET", "/contexts", _strings, build_query(parameters))
 
 
 def delete_context(context: str) -> Request[None]:
     # DELETE /contexts/{context}
-    """Remove an empty context. Raises `NotEmpty`."""
+    """Delete an empty context. Raises `NotEmpty`."""
     return delete_request(build_path("contexts", context), ignore_body, subject=context)
 
 
@@ -178,7 +200,10 @@ def associations(
     resource: str, namespace: str = "-", *, resource_type: str = "topic", types: Sequence[str] = ()
 ) -> Request[list[Association]]:
     # GET /associations/resources/{namespace}/{name}?resourceType&associationType
-    """Subjects a resource is associated with; namespace is its cluster's id, `-` for all, types `key` and `value`."""
+    """Return the subjects that a resource is associated with.
+
+    `namespace` is the id of the resource's cluster, `-` for all. `types` are `key` and `value`.
+    """
     parameters = build_query({"resourceType": resource_type})
     pairs = [build_query({"associationType": kind}) for kind in types]
     route = build_path("associations", "resources", namespace, resource)
@@ -193,12 +218,15 @@ def _setting_path(kind: str, subject: str | None) -> str:
 
 
 def _decode_config(body: bytes) -> Config:
-    """Read settings. GET and DELETE call the level `compatibilityLevel`, PUT and other makes `compatibility`."""
+    """Read settings. The level is in `compatibilityLevel`, or in `compatibility`.
+
+    GET and DELETE use the first name, PUT and other registries the second one.
+    """
     answer = _object(body)
     level = answer.pop("compatibility", None)
     return msgspec.convert(without_nulls({"compatibilityLevel": level} | answer), Config)
 
 
 def _decode_mode(body: bytes) -> str:
-    """`{"mode": null}` answers the removal of a setting."""
+    """Read a mode. The answer to the removal of a setting is `{"mode": null}`."""
     return msgspec.convert(_object(body).get("mode") or "", str)

@@ -1,6 +1,7 @@
-"""Schemas without a server: what a decoder needs to know about a schema, and a pinned set of them that fits a file.
+"""Schemas without a server: everything a decoder needs to know about a schema, and a pinned set of schemas for a file.
 
-A snapshot answers like a client and never asks anybody: a job that holds one reads the same tomorrow, and off line.
+A snapshot has the methods of a client and sends no requests. A job with a snapshot reads the same schemas at any time,
+also offline.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from stele.protocol.confluent import RuleSet
 
 
 class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A schema with all it refers to: enough to parse it without asking again.
+    """A schema with all it refers to: enough to parse it without further requests.
 
     text         the document
     schema_type  AVRO, PROTOBUF, JSON …
     references   texts of the documents it refers to, by reference name, dependencies before dependants
-    id, guid, subject, version   where it was found; 0 or '' when that was not said
-    context      the context in which id counts, '' for the default one
-    metadata, rule_set   what was registered with the text
+    id, guid, subject, version   where it was found; 0 or '' when that is not known
+    context      the context of the id, '' for the default one
+    metadata, rule_set   those registered with the text
     """
 
     text: str
@@ -43,7 +44,7 @@ class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SchemaResolver(Protocol):
-    """Whoever knows schemas: a client or a snapshot."""
+    """A source of schemas: a client or a snapshot."""
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
         """Return the schema with that id or guid. Raises `ContentNotFound` when there is none."""
@@ -60,7 +61,7 @@ class SchemaResolver(Protocol):
     def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
         """Return the subject's versions from the one that holds the schema to version number, both included.
 
-        Empty when the subject does not hold the schema. Hidden versions count.
+        Empty when the subject does not hold the schema. Soft-deleted versions are included.
         """
         ...
 
@@ -71,7 +72,7 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
     schemas: tuple[ResolvedSchema, ...]
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
-        """See `SchemaSource`."""
+        """Return the schema with that id or guid; see `SchemaResolver.resolve`."""
         key = (context, schema) if isinstance(schema, int) else str(schema)
         resolved_schema = self._by_id.get(key)
         if resolved_schema is None:
@@ -79,7 +80,7 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
         return resolved_schema
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
-        """See `SchemaSource`."""
+        """Return one version of a subject; see `SchemaResolver.resolve_version`."""
         versions = self._by_subject.get(subject)
         if versions is None:
             raise SubjectNotFound(subject)
@@ -89,25 +90,25 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
         return version
 
     def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
-        """See `SchemaSource`."""
+        """Return the newest version with these metadata properties; see `SchemaResolver.resolve_metadata`."""
         for _, schema in sorted(self._by_subject.get(subject, {}).items(), reverse=True):
             if schema.metadata is not None and properties.items() <= (schema.metadata.properties or {}).items():
                 return schema
         raise ContentNotFound(f"of {subject!r} with these properties")
 
     def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
-        """See `SchemaSource`; versions the snapshot lacks are left out."""
+        """Return a subject's versions between two; see `SchemaResolver.lineage`. Missing versions are left out."""
         versions = self._by_subject.get(subject, {})
         own = next((at for at, known in sorted(versions.items()) if _is_same_schema(known, schema)), 0)
         return [versions[at] for at in versions_between(versions, own, number)] if own else []
 
     def to_json(self) -> bytes:
-        """Return the snapshot as a document."""
+        """Return the snapshot as a JSON document."""
         return msgspec.json.encode(self)
 
     @classmethod
     def from_json(cls, document: bytes) -> SchemaSnapshot:
-        """Return a snapshot from its document. Raises `InvalidRequest` when it is none."""
+        """Return a snapshot from its document. Raises `InvalidRequest` for any other document."""
         try:
             return msgspec.json.decode(document, type=cls)
         except msgspec.MsgspecError as error:
@@ -142,7 +143,7 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
 
 
 def versions_between(versions: Iterable[int], first: int, last: int) -> list[int]:
-    """Return the version numbers from first to last, in that direction."""
+    """Return the version numbers from first to last, descending if last is lower."""
     low, high = sorted((first, last))
     return sorted((number for number in versions if low <= number <= high), reverse=first > last)
 

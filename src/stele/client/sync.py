@@ -26,22 +26,22 @@ T = TypeVar("T")
 
 
 class SchemaRegistryClient(BlockingApi):
-    """Talks to a schema registry of any make which speaks the Confluent API. Safe between threads.
+    """Talks to any schema registry with the Confluent API. Safe between threads.
 
     A pickled copy has the same settings, and connections and a cache of its own: jobs may carry a client along.
 
     urls       one address, several with commas between, or a list: all servers of one registry
-    auth       (user, password), `Bearer(...)`, or another httpx scheme; an address may bring its own user:password@
+    auth       (user, password), `Bearer(...)`, or another httpx scheme; an address may contain its own user:password@
     timeout    seconds for each of connecting, sending a piece and receiving a piece
     deadline   seconds for a call in all, with its retries; half of it for one sending
-    max_response_bytes      of an answer, decompressed; a longer one is a `ResponseError`
+    max_response_bytes      limit of a response, decompressed; a longer one is a `ResponseError`
     retry      see `Retry`
-    cache_size, cache_ttl   answers kept; seconds a changeable one (`latest`, look-ups) holds
-    verify     a TLS context, or False to trust anybody
+    cache_size, cache_ttl   answers kept; seconds a changeable one (`latest`, look-ups) stays valid
+    verify     a TLS context, or False to accept any certificate
     headers    sent with every request
-    transport, sleep        for tests: an httpx transport, and what to do instead of sleeping
+    transport, sleep        for tests: an httpx transport, and a function that replaces sleeping
 
-    What it does not do: find servers by itself, follow redirects, or share its cache with other processes.
+    It does not discover servers, follow redirects, or share its cache with other processes.
 
     Every method may raise `ResponseError` (with the domain error's class) or `RegistryUnreachable`.
     """
@@ -86,7 +86,7 @@ class SchemaRegistryClient(BlockingApi):
         bound_connections(self._http)
 
     def send(self, request: Request[T]) -> T:
-        """See `BlockingApi`."""
+        """Send one request and return its result; see `BlockingApi.send`."""
         perform = partial(self._perform_step, Deadline(self._deadline))
         return drive_steps(answer_request(request, self._servers.nodes, self._retry, self._cache), perform)
 
@@ -99,7 +99,7 @@ class SchemaRegistryClient(BlockingApi):
         self._http.close()
 
     def close_when_unused(self) -> None:
-        """Close the connections once nobody has a reference to this client: whoever still uses it may go on."""
+        """Close the connections once no reference to this client is left. Until then it can be used."""
         weakref.finalize(self, self._http.close).atexit = False
 
     def __reduce__(self) -> tuple[Callable[..., SchemaRegistryClient], tuple[str | Sequence[str], dict[str, Any]]]:

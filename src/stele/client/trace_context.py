@@ -1,4 +1,4 @@
-"""The headers by which a registry continues the trace of its caller."""
+"""HTTP headers that continue the caller's trace in the registry."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 
 
 def make_trace_headers() -> dict[str, str]:
-    """Return `traceparent` and the like of the current span; nothing in a program that does not use OpenTelemetry.
+    """Return `traceparent` and related headers of the current span; nothing in a program without OpenTelemetry.
 
-    Which headers these are is a setting of OpenTelemetry (OTEL_PROPAGATORS); the W3C's by default.
+    OpenTelemetry's setting OTEL_PROPAGATORS chooses the headers; the default are those of the W3C.
     """
-    if "opentelemetry.trace" not in sys.modules:  # nobody can have opened a span
+    if "opentelemetry.trace" not in sys.modules:  # then no span can be open
         return {}
     from opentelemetry.propagate import inject
 

@@ -1,8 +1,7 @@
-"""What the registry's API takes and gives, as typed values.
+"""Requests and answers of the registry's API as typed values.
 
-JSON names are the API's own camelCase ones; fields a server leaves out get the defaults below, fields this client does
-not know are ignored, so the same types fit every generation of server. Source:
-docs/protocols/confluent.md#objects.
+JSON names are the API's own camelCase ones. Fields that a server leaves out get the defaults below; unknown fields are
+ignored. So the same types fit every version of a server. Source: docs/protocols/confluent.md#objects.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Schema(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     text         the document; '' with metadata or rule_set means "the newest version's text"
     schema_type  AVRO, PROTOBUF, JSON, or another type the server knows
-    version, id  only for imports, and to insist on the next number
+    version, id  only for imports, and to require that version is the next number
     """
 
     text: str = msgspec.field(name="schema")
@@ -37,10 +36,10 @@ class Schema(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class RegisteredSchema(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A schema as a registry knows it.
+    """A schema as a registry returns it.
 
-    Which fields a server fills depends on the call and its generation: an empty text, or 0 for id or version, means
-    "not said". ts is milliseconds since 1970; max_id comes only when asked for.
+    The call and the server's version decide which fields are filled. An empty text, or 0 for id or version, means "not
+    reported". ts is milliseconds since 1970; max_id is filled only on request.
     """
 
     text: str = msgspec.field(name="schema", default="")
@@ -57,7 +56,7 @@ class RegisteredSchema(msgspec.Struct, frozen=True, rename="camel", omit_default
     max_id: int | None = None
 
     def as_schema(self) -> Schema:
-        """The same document as something to register elsewhere, without its ids."""
+        """Return the same document without its ids, to register it elsewhere."""
         return Schema(self.text, self.schema_type, self.references, self.metadata, self.rule_set)
 
     def _repr_html_(self) -> str:
@@ -65,7 +64,7 @@ class RegisteredSchema(msgspec.Struct, frozen=True, rename="camel", omit_default
 
 
 class ClusterId(msgspec.Struct, frozen=True):
-    """What the server says about its cluster: id, and the clusters it belongs to by kind."""
+    """The server's cluster: its id, and the clusters it belongs to by kind."""
 
     id: str = ""
     clusters: dict[str, str] = {}
@@ -101,10 +100,10 @@ class DiffChange(msgspec.Struct, frozen=True):
     kind                added, removed, changed, renamed or moved
     path                of the declaration: in the new version, of a removed one in the old version
     what                kind of declaration, or the attribute that changed
-    before, after       what the versions say there; '' for nothing
-    annotation          only people see the difference
+    before, after       the value in each version; '' for nothing
+    annotation          True if the difference affects only documentation, comments or titles
     backward, forward   False when because of it new cannot read old data, or old cannot read new data
-    findings            what the ruleset says about it
+    findings            the ruleset's findings about it
     """
 
     kind: str
@@ -119,7 +118,7 @@ class DiffChange(msgspec.Struct, frozen=True):
 
 
 class SchemaComparison(msgspec.Struct, frozen=True):
-    """What changed between two versions, and what follows.
+    """What changed between two versions, and the effect on readers.
 
     backward   whether the new schema reads data of the old one; None where the format compares nothing
     forward    whether the old schema reads data of the new one; None as above
@@ -141,6 +140,6 @@ class SchemaComparison(msgspec.Struct, frozen=True):
 
 def render_for_notebook(template: str, value: object) -> str:
     """Return a value of the client as HTML for a notebook."""
-    from stele.templates import render_template  # most programs show nothing
+    from stele.templates import render_template  # imported here: only notebooks need it
 
     return render_template("stele.client", f"{template}.html.j2", value=value)

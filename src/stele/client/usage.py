@@ -1,6 +1,6 @@
-"""Calls about what censuses found in data at rest, and what deletions would meet, of a Stele registry.
+"""Calls about the results of censuses, and about the effects of deletions, of a Stele registry.
 
-See `endpoints` for how they are written. Other registries know nothing of it: they answer "not found".
+They are written like those of `endpoints`. Other registries do not have these routes and answer "not found".
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import msgspec
 from stele.client.request import JSON, Effect, Request, Workflow, build_path, build_query, encode_body, json_decoder
 
 MOST_PLACES = 100
-"""Places in one answer."""
+"""Most places in one answer."""
 
 
 class VersionUsage(msgspec.Struct, frozen=True):
     """The records of one version at a place.
 
-    namespace        of the subject, '' for the default one
+    namespace    of the subject, '' for the default one
     schema_id    id of the version's schema in its namespace
-    bytes        of the records with their frames
+    bytes        size of the records with their frames
     first_seen, last_seen   when the oldest and the newest were written, milliseconds since 1970 UTC; None: not known
     """
 
@@ -33,11 +33,11 @@ class VersionUsage(msgspec.Struct, frozen=True):
 
 
 class CensusRecord(msgspec.Struct, frozen=True):
-    """What one census found at a place.
+    """Result of one census at a place.
 
-    counted_at   when it was made, milliseconds since 1970 UTC
-    whole        whether it counted all of the place, not a part or a sample of it
-    records      all it counted
+    counted_at   time of the census, milliseconds since 1970 UTC
+    whole        whether it counted the whole place, not a part or a sample of it
+    records      number of records that it counted
     """
 
     counted_at: int
@@ -53,7 +53,7 @@ class LocationUsage(CensusRecord, frozen=True, kw_only=True):
 
 
 class DeletionWarning(msgspec.Struct, frozen=True):
-    """A version a deletion would take, and a place in which records of it were seen; message says so."""
+    """A version that a deletion would delete, and a place where a census found its records. `message` is the text."""
 
     place: str
     subject: str
@@ -66,7 +66,7 @@ class DeletionWarning(msgspec.Struct, frozen=True):
 
 
 class DeletionPreview(msgspec.Struct, frozen=True):
-    """The versions a deletion would take, and what is known of their records."""
+    """The versions that a deletion would delete, and what is known about their records."""
 
     versions: tuple[int, ...]
     warnings: tuple[DeletionWarning, ...] = ()
@@ -84,7 +84,10 @@ _outlook = json_decoder(DeletionPreview)
 
 def usage(*, namespace: str | None = None, subject: str | None = None) -> Workflow[list[LocationUsage]]:
     # GET /api/usage?after&limit&namespace&subject
-    """The last census of every place, by name; of a namespace or a subject, the places that hold its records."""
+    """Return the last census of every place, by name.
+
+    With a namespace or a subject: only places that hold its records.
+    """
     places: list[LocationUsage] = []
     after: str | None = None
     while True:
@@ -98,19 +101,22 @@ def usage(*, namespace: str | None = None, subject: str | None = None) -> Workfl
 
 def record_usage(place: str, census: CensusRecord) -> Request[LocationUsage]:
     # PUT /api/usage/{place}
-    """Record a census of a place, instead of the one before. Raises `InvalidName`, `TooLarge`."""
+    """Record a census of a place. It replaces the previous one. Raises `InvalidName`, `TooLarge`."""
     route = build_path("api", "usage", place)
     return Request("PUT", route, _place, body=encode_body(census), media=JSON, effect=Effect.WRITE)
 
 
 def forget_usage(place: str) -> Request[LocationUsage]:
     # DELETE /api/usage/{place}
-    """Forget a place; what was recorded of it. Raises `NotFound`."""
+    """Delete the census of a place, and return it. Raises `NotFound`."""
     return Request("DELETE", build_path("api", "usage", place), _place, effect=Effect.DELETE)
 
 
 def preview_deletion(subject: str, version: int | None = None) -> Request[DeletionPreview]:
     # GET /api/deletions/{subject}?version
-    """What deleting a subject, or one version of it, would meet. Raises `SubjectNotFound`, `VersionNotFound`."""
+    """Return what the deletion of a subject, or of one version of it, would delete, and the records known of it.
+
+    Raises `SubjectNotFound`, `VersionNotFound`.
+    """
     parameters = build_query({"version": version})
     return Request("GET", build_path("api", "deletions", subject), _outlook, parameters, subject=subject)

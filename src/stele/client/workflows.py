@@ -1,4 +1,4 @@
-"""Questions that take several requests: a schema together with every document it refers to, and snapshots of many."""
+"""Calls that take several requests: a schema with every document it refers to, and snapshots of many schemas."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from stele.protocol.confluent import Association, SchemaReference
 from stele.wire.confluent import RecordField
 
 MAX_REFERENCES = 1000
-"""DocumentAggregator one schema may draw in; a registry that says more is not followed."""
+"""Most documents that one schema may refer to, directly and indirectly."""
 
 
 def resolve(schema: int | UUID, *, context: str = "") -> Workflow[ResolvedSchema]:
     # GET /schemas/ids/{id}?subject
     # GET /schemas/guids/{guid}
-    """Return the schema with that id or guid, and all it refers to. context.
+    """Return the schema with that id or guid, and all it refers to.
 
-    context is the one that the id belongs to; '' is the default one.
+    `context` is the context of the id; '' is the default one.
 
     Raises `ContentNotFound`.
     """
@@ -80,7 +80,7 @@ def lineage(subject: str, schema: ResolvedSchema, number: int) -> Workflow[list[
     # GET /subjects/{subject}/versions/{version}?deleted
     """Return the subject's versions from the one that holds the schema to version number, both included.
 
-    Empty when the subject does not hold the schema. Hidden versions count.
+    Empty when the subject does not hold the schema. Soft-deleted versions are included.
     """
     schema_id = schema.id
     context = split_subject(subject).context
@@ -102,8 +102,8 @@ def associated_subject(naming: AssociatedName, topic: str, field: RecordField, r
     # GET /associations/resources/{namespace}/{name}?resourceType&associationType
     """Return the subject a topic's keys or values are associated with, else the one the fallback names.
 
-    A registry that knows no associations has none. Raises `InvalidName` for a topic with several, or with none and no
-    fallback.
+    A registry without associations counts as one that has none for the topic. Raises `InvalidName` for a topic with
+    several, or with none and no fallback.
     """
     if not topic:
         raise InvalidName(topic, "names no subject: the naming strategy needs a topic")
@@ -136,9 +136,9 @@ def snapshot(*, subjects: Iterable[str] = (), ids: Iterable[int] = (), context: 
     # GET /subjects/{subject}/versions
     # GET /subjects/{subject}/versions/{version}
     # GET /schemas/ids/{id}?subject
-    """Return all live versions of these subjects and the schemas with these ids, and what they refer to, as one source.
+    """Return a snapshot of all live versions of these subjects, the schemas with these ids, and what they refer to.
 
-    context holds for ids and for subjects which are not qualified.
+    context applies to ids and to subjects that are not qualified.
     """
     pinned = []
     for name in subjects:
@@ -167,10 +167,10 @@ def _resolve_registered(registered: RegisteredSchema, context: str) -> Workflow[
 
 
 def _resolve_references(references: Sequence[SchemaReference], context: str) -> Workflow[dict[str, str]]:
-    """Texts by reference name, dependencies before dependants; the first document of a name wins, as elsewhere.
+    """Return the texts by reference name, dependencies before dependants. The first document with a name wins.
 
-    Walks with a stack of its own: a chain of references is as deep as a registry likes. References which are not
-    qualified count in the context of the schema that holds them.
+    It walks with an explicit stack, because a chain of references can be of any depth. References that are not
+    qualified belong to the context of the schema that holds them.
     """
     texts: dict[str, str] = {}
     seen: set[str] = set()

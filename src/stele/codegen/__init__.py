@@ -1,10 +1,10 @@
-"""Schemas to source code: compilers by name, and where what they make goes.
+"""Generates source code from schemas: compilers by language, and targets that receive the files.
 
-    files = compiler("python").compile('{"type": "record", …}', "AVRO")
-    publish(files, Folder(Path("generated")), "shop/1.0")
+    files = get_compiler("python").compile('{"type": "record", …}', "AVRO")
+    publish_sources(files, SourceFolder(Path("generated")), "shop/1.0")
 
-A compiler turns a schema into files; a target takes files with a context (a version, a coordinate, a folder) that only
-it understands. Both are what RIP-42 asks for. A compiler of one's own enters by the entry point `stele.compilers`.
+A compiler turns a schema into files. A target receives files with a context (a version, a coordinate, a folder) that
+only it understands. RIP-42 requires both. The entry point group `stele.compilers` adds further compilers.
 """
 
 from stele.codegen.compilers import COMPILERS, Compiler, Target, get_compiler, publish_sources

@@ -1,4 +1,4 @@
-"""What a compiler and a target are, and how they are found."""
+"""Interfaces of compilers and targets, and the lookup of compilers."""
 
 from __future__ import annotations
 
@@ -10,30 +10,34 @@ from stele.codegen.python import PythonCompiler
 from stele.errors import InvalidRequest
 
 COMPILERS: Final = "stele.compilers"
-"""The group of entry points compilers are found by; the name is that of the language."""
+"""Entry point group of compilers. The name of an entry point is that of the language."""
 
 
 class Compiler(Protocol):
     """Turns schemas into source code."""
 
     def compile(self, idl: str, schema_type: str) -> Mapping[str, bytes]:
-        """Files by relative path, parted by `/`. schema_type is a type of schema (`AVRO`), or the name of a format.
+        """Return the generated files by relative path, with `/` as separator.
 
-        Raises `UnknownFormat`, `MalformedSchema`, `CannotConvert`.
+        `schema_type` is a schema type (`AVRO`), or the name of a format. Raises `UnknownFormat`, `MalformedSchema`,
+        `CannotConvert`.
         """
         ...
 
 
 class Target(Protocol):
-    """Takes source code: a folder, an artifact repository."""
+    """Receives source code: a folder, an artifact repository."""
 
     def upload(self, files: Mapping[str, bytes], context: str) -> None:
-        """Keep files, all or none; context says as what. Raises `InvalidRequest` for files or a context it refuses."""
+        """Store files, all or none. `context` identifies them, for example as a version.
+
+        Raises `InvalidRequest` for files or a context that the target refuses.
+        """
         ...
 
 
 def get_compiler(language: str) -> Compiler:
-    """The compiler for a language. Raises `InvalidRequest` for one nobody installed."""
+    """Return the compiler for a language. Raises `InvalidRequest` if none is installed."""
     if language == PythonCompiler.language:
         return PythonCompiler()
     for point in entry_points(group=COMPILERS, name=language):
@@ -44,7 +48,7 @@ def get_compiler(language: str) -> Compiler:
 
 
 def publish_sources(files: Mapping[str, bytes], target: Target, context: str) -> None:
-    """Hand files to a target. Raises `InvalidRequest` for none, and for paths that lead out of where they belong."""
+    """Upload files to a target. Raises `InvalidRequest` for no files, and for paths that are not relative."""
     if not files:
         raise InvalidRequest("there are no files to publish")
     for path in files:

@@ -11,13 +11,13 @@ from stele.errors import InvalidRequest
 
 
 class SourceFolder:
-    """Keeps the files of each context in a folder of its own below a root; a context that is there is replaced."""
+    """Stores the files of each context in a separate folder below a root. An existing context is replaced."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def upload(self, files: Mapping[str, bytes], context: str) -> None:
-        """See `Target`."""
+        """Store files in the folder of a context; see `Target.upload`."""
         place = (self._root / context).resolve()
         if not context or self._root.resolve() not in place.parents:
             raise InvalidRequest(f"{context!r} is no folder below {self._root}")

@@ -1,8 +1,7 @@
-"""Python dataclasses for the records of a schema, of any language that can be converted.
+"""Generates Python dataclasses for the records of a schema, in every language that can be converted to the model.
 
-One module per schema, in the folder of its namespace: a frozen dataclass per record, an `Enum` per enumeration. Types
-that have no class are plain Python values, as the codecs take and give them. What a default says that no literal can,
-stands in a comment.
+One module per schema, in the folder of its namespace: a frozen dataclass per record, an `Enum` per enumeration. Other
+types are plain Python values, as the codecs use them. A default that cannot be written as a literal becomes a comment.
 """
 
 from __future__ import annotations
@@ -61,16 +60,16 @@ from typing import Any
 from uuid import UUID
 '''
 _NAMES = {"dataclasses", "datetime", "enum", "Decimal", "Any", "UUID", "None", "True", "False"}
-"""What a generated module means by these names."""
+"""Names that a generated module imports or that are keywords; classes must not use them."""
 
 
 class PythonCompiler:
-    """Makes Python; see the module."""
+    """Compiler for the language `python`."""
 
     language: Final = "python"
 
     def compile(self, idl: str, schema_type: str) -> Mapping[str, bytes]:
-        """See `Compiler`."""
+        """Return one module with a class per record and enumeration; see `Compiler.compile`."""
         fmt = get_format(schema_type)
         if not isinstance(fmt, ToModel):
             raise CannotConvert(f"no classes can be made of {fmt.name} schemas")
@@ -86,7 +85,7 @@ class PythonCompiler:
 
 
 class _Module:
-    """The source of one schema's module."""
+    """Builds the source of one schema's module."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -94,7 +93,7 @@ class _Module:
         self._classes = {name: taken.claim_name(_to_identifier(name.rpartition(".")[2])) for name in model.types}
 
     def render_source(self, root: str) -> str:
-        """All of it."""
+        """Return the whole source."""
         title = _escape_doc(self._model.doc or f"Classes for {root}.")
         # Enumerations first: defaults of fields name their members.
         kinds = sorted(self._model.types.items(), key=lambda item: not isinstance(item[1], Enumeration))
@@ -128,7 +127,7 @@ class _Module:
                 yield f'"""{_escape_doc(field.doc)}"""'
 
     def render_annotation(self, kind: Type) -> str:
-        """The type of a value."""
+        """Return the type annotation of a value."""
         match kind:
             case Scalar():
                 return _SCALARS.get(kind.kind, "int")
@@ -151,7 +150,7 @@ class _Module:
                 return "bytes" if isinstance(self._model.types[kind.name], Fixed) else self._classes[kind.name]
 
     def _render_default(self, field: RecordField) -> str:
-        """What follows the type of a field: its default, if a literal says it."""
+        """Return the text after the type of a field: its default, or a comment with it."""
         value, kind = field.default, field.type
         if value is ABSENT:
             return "" if field.required else " = None"
@@ -177,7 +176,7 @@ def _enum_symbols(enumeration: Enumeration) -> Iterator[str]:
 
 
 def _to_identifier(text: str) -> str:
-    """A Python name like a text: what no name may have becomes `_`."""
+    """Return a text as a Python name. Invalid characters become `_`."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII) or "_"
     name = f"_{name}" if name[0].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) or name.startswith("__") or name == "mro" else name
@@ -188,6 +187,6 @@ def _to_snake_case(name: str) -> str:
 
 
 def _escape_doc(text: str) -> str:
-    """A text within triple quotes: nothing in it can end them."""
+    """Return a text that is safe within triple quotes: nothing in it can end them."""
     printable_text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return printable_text.replace("\\", "\\\\").replace('"', '\\"')

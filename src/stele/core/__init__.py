@@ -1,1 +1,1 @@
-"""What a registry is: pure, without clock, input or output."""
+"""The domain logic of a registry: pure, without clock, input or output."""

@@ -1,4 +1,4 @@
-"""Who may do what: operations, resources, rules, and the decision on one request; pure.
+"""Access control: operations, resources, rules, and the decision on one request; pure.
 
 A rule allows or denies a principal operations on resources. A rule for the registry covers everything in it, one for a
 namespace covers the subjects in it. A deny rule beats every allow rule; where no rule matches, the default decides.
@@ -20,22 +20,22 @@ from stele.core.model import SettingsLevel, SubjectKey
 
 
 class Operation(StrEnum):
-    """What a caller may want to do; each is a right of its own."""
+    """An operation of a caller. Each is a right of its own."""
 
     LIST = "list"
-    """See that a namespace or subject is there."""
+    """See that a namespace or subject exists."""
     READ = "read"
     """Read schemas, versions, settings, bindings and their history; compare a schema with them."""
     REGISTER = "register"
     """Add versions, create subjects and namespaces, describe them, assign encoding ids."""
     FORCE = "force"
-    """Get around a check: register without it, or enter a mode although something is there."""
+    """Bypass a check: register without it, or enter a mode although the level is not empty."""
     IMPORT = "import"
-    """Give ids and version numbers oneself, and set the mode in which that is possible."""
+    """Choose ids and version numbers, and set the mode in which that is possible."""
     DELETE = "delete"
-    """Soft-delete, and end incarnations."""
+    """Soft-delete versions and subjects, and end incarnations."""
     PURGE = "purge"
-    """Delete for good."""
+    """Delete versions and subjects permanently."""
     CHANGE_POLICY = "change-policy"
     """Set compatibility, settings, modes and rulesets."""
     BIND = "bind"
@@ -66,17 +66,17 @@ ROLES: Final[dict[str, frozenset[Operation]]] = {
 
 
 class ResourceType(StrEnum):
-    """What a right can be about."""
+    """Type of a resource to which a right applies."""
 
     REGISTRY = "registry"
     NAMESPACE = "namespace"
     SUBJECT = "subject"
     KEY = "key"
-    """A key that encrypts data keys, by its name."""
+    """A key encryption key, by its name."""
 
 
 class Resource(NamedTuple):
-    """What a caller wants to do something with. name is that of a subject or key, '' for the other types."""
+    """The resource of an operation. name is the name of a subject or key, '' for the other types."""
 
     type: ResourceType
     namespace: str = ""
@@ -97,12 +97,12 @@ def namespace_resource(namespace: str) -> Resource:
 
 
 def key_resource(name: str) -> Resource:
-    """Return a key that encrypts data keys as a resource."""
+    """Return a key encryption key as a resource."""
     return Resource(ResourceType.KEY, name=name)
 
 
 def level_resource(level: SettingsLevel) -> Resource:
-    """Return what settings are attached to as a resource."""
+    """Return the resource to which a level's settings belong."""
     if level.namespace is None:
         return REGISTRY_RESOURCE
     return (
@@ -116,29 +116,29 @@ class NamePattern(StrEnum):
     """How the name in a rule is compared."""
 
     LITERAL = "literal"
-    """They are equal; `*` is any name."""
+    """The names are equal; `*` is any name."""
     PREFIX = "prefix"
     GLOB = "glob"
     """`*` is any number of characters, `?` is one; a backslash takes the next character as it is."""
 
 
 ANYBODY: Final = "*"
-"""As the principal of a rule: everybody, also callers that did not say who they are."""
+"""Principal of a rule for all callers, including anonymous ones."""
 ANY: Final = "*"
-"""As the namespace, name or host of a rule: whatever it is."""
+"""Namespace, name or host of a rule that matches any value."""
 
 
 class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Who may, or may not, do what.
+    """A rule that allows or denies a principal some operations on resources.
 
     principal      `user:name`, `group:name`, or `*` for anybody
     operations     values of `Operation`, and names of `ROLES`
     allow          False: the rule denies
-    resource_type  what the rule is about; the wider types cover the narrower ones
-    namespace      of a namespace or subject; `*` is any
-    name           of a subject or key, compared as `pattern` says; for a namespace, the pattern is for its name
-    host           address that the request has to come from; `*` is any
-    itself         the rule is about the registry itself, and covers nothing that is in it
+    resource_type  type of the resources; the wider types cover the narrower ones
+    namespace      namespace of the subjects, or the namespace itself; `*` is any
+    name           name of a subject or key, compared as `pattern` says; for a namespace, the pattern is for its name
+    host           address that the request must come from; `*` is any
+    itself         the rule applies to the registry itself, and covers nothing in it
     """
 
     principal: str
@@ -153,12 +153,14 @@ class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who made something that acts for him later, such as a subscription: it may do what he may do by then.
+    """The user that created an object which acts later, such as a subscription.
 
-    name       of the user; '' is nobody in particular
-    groups     that he was in
-    address    that he came from
-    is_system  the server itself made it: it may do everything
+    The object may do what that user may do at that time.
+
+    name       name of the user; '' for an anonymous caller
+    groups     groups of the user at creation
+    address    address of the user at creation
+    is_system  the server itself created it: it may do everything
     """
 
     name: str = ""
@@ -175,12 +177,12 @@ class AccessDecision(NamedTuple):
 
 
 class AccessRules:
-    """Rules made ready for decisions.
+    """Rules, indexed for decisions.
 
     Args:
-        rules: The rules. Their order decides nothing but which of several rules a decision names: the first one.
+        rules: The rules. Their order only determines which of several matching rules a decision names: the first one.
         default_allow: The decision where no rule matches.
-        revision: Rises with every change of the rules: part of the key of every answer that is kept.
+        revision: Rises with every change of the rules. It is part of the key of every cached answer.
     """
 
     def __init__(self, rules: Iterable[AccessRule], *, default_allow: bool, revision: int = 0) -> None:
@@ -196,7 +198,7 @@ class AccessRules:
     def decide(
         self, principals: frozenset[str], operation: Operation, resource: Resource, host: str = ""
     ) -> AccessDecision:
-        """Return whether one of these principals (`user:ann`, `group:dev`) may do that; deny beats allow.
+        """Return whether one of these principals (`user:ann`, `group:dev`) may perform an operation; deny beats allow.
 
         host is the address that the request comes from, '' when that is not known.
         """
@@ -261,11 +263,11 @@ class AccessRules:
 
 
 _MOST_DECISIONS: Final = 20_000
-"""Decisions that are remembered."""
+"""Maximum number of cached decisions."""
 
 
 class _IndexedRule(NamedTuple):
-    """A rule, its position among all, and the operations it is about."""
+    """A rule, its position among all rules, and its operations."""
 
     position: int
     operations: frozenset[Operation]
@@ -273,7 +275,7 @@ class _IndexedRule(NamedTuple):
 
 
 class _RulesByText:
-    """Rules by the text that a name has to begin with, or to end with, and what else it has to match."""
+    """Rules by the text at the beginning or end of a name, with the glob that the name must match."""
 
     def __init__(self, *, at_end: bool) -> None:
         self._at_end = at_end
@@ -301,8 +303,8 @@ class _RulesByText:
 class _RulesByName:
     """Rules for one kind of name, found by a name.
 
-    Globs are found by the plain text they begin with, those that begin with a wildcard by the text they end with. Only
-    what is found so is matched.
+    Globs are found by their literal beginning; globs that begin with a wildcard, by their literal end. Only rules that
+    are found this way are matched.
     """
 
     def __init__(self) -> None:
@@ -330,7 +332,7 @@ class _RulesByName:
 
 
 def _expand_operations(names: Iterable[str]) -> frozenset[Operation]:
-    """Return the operations that names of operations and roles stand for; unknown names stand for none."""
+    """Return the operations of names of operations and roles. Unknown names are ignored."""
     return frozenset().union(*(ROLES.get(name) or _SINGLE.get(name, frozenset()) for name in names))
 
 

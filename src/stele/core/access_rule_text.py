@@ -1,15 +1,15 @@
-"""Rules of access as text, one a line: `allow user:ann writer subject orders-*`.
+"""Access rules as text, one per line: `allow user:ann writer subject orders-*`.
 
-A line has `allow` or `deny`, who, operations and roles with commas between them, and what they are about:
+A line has `allow` or `deny`, a principal, operations and roles with commas between them, and a resource:
 
-    registry                      the registry and all that is in it
-    registry itself               the registry, and nothing that is in it
+    registry                      the registry and everything in it
+    registry itself               the registry, and nothing in it
     namespace NAME                a namespace and the subjects in it
     subject NAME [in NAMESPACE]   a subject; without a namespace, of the default one
-    key NAME                      a key that encrypts data keys
+    key NAME                      a key encryption key
 
-and may end with `from ADDRESS`. `*` and `?` in a name are wildcards, a backslash before them takes them as they are.
-What has spaces in it, or is empty, stands in double quotes, as in JSON.
+It may end with `from ADDRESS`. `*` and `?` in a name are wildcards; a backslash before them makes them literal. A text
+that has spaces or is empty stands in double quotes, as in JSON.
 
 The model: docs/explanation/access.md.
 """
@@ -38,7 +38,7 @@ from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 
 _LONGEST: Final = 1000
-"""Characters of a name in a rule."""
+"""Maximum length of a name in a rule, in characters."""
 _WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"(?=\s|\Z)|[^\s"]\S*')
 _PLAIN: Final = re.compile(r"[!#-~\xa1-\U0010ffff][!-~\xa1-\U0010ffff]*")
 _OPERATIONS: Final = (*ROLES, *(operation.value for operation in Operation))
@@ -175,7 +175,7 @@ def _unknown_resource(words: list[str]) -> InvalidRequest:
 
 
 def print_words(words: Iterable[str]) -> str:
-    """Return words as one text, each in quotes that needs them."""
+    """Return words as one text, with quotes where a word needs them."""
     return " ".join(map(_quote_word, words))
 
 
@@ -190,7 +190,7 @@ def print_rule(rule: AccessRule) -> str:
 
 
 def print_resource_words(rule: AccessRule) -> list[str]:
-    """Return what a rule is about in words."""
+    """Return the resource of a rule in words."""
     words = [rule.resource_type.value]
     match rule.resource_type:
         case ResourceType.REGISTRY if rule.itself:

@@ -1,8 +1,8 @@
-"""Lines of the audit trail, chained so that nobody changes, removes or inserts one unnoticed.
+"""Lines of the audit trail, chained by hashes, so that a changed, removed or inserted line is detected.
 
-A line is JSON: its number, how far the log was written when it was, the entry, and a hash of all that and of the hash
-before it. With a key the hash is an HMAC, which nobody without the key can make. Without one whoever may write the file
-can make the chain anew; the copies that syslog or a webhook received show that. Pure.
+A line is JSON: its number, the position in the log that the trail covers, the entry, and a hash of all that and of the
+hash before it. With a key the hash is an HMAC, which cannot be made without the key. Without a key, a user with write
+access to the file can rebuild the chain. Copies that syslog or a webhook received reveal that. Pure.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 FIRST_HASH: Final = "0" * 64
-"""What the first line of all is chained to."""
+"""Previous hash of the very first line."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who did, or wanted to do, what.
+    """An action of a caller, or an attempt.
 
     at          milliseconds since 1970 UTC
     kind        what happened: `registered`, `settings_changed`, `key_unwrapped`, `refused` …
-    actor       who it was, '' for nobody in particular; address, agent and request_id as the server knew them
-    via         the API it came through
-    seq, part   of a change: its record in the log, and its place in there
-    details     what else there is to say, by kind
-    before      digest of what was there, SHA-256; of a change of what can change
-    after       digest of what is there now
+    actor       name of the caller, '' for an anonymous one; address, agent and request_id as far as known
+    via         the API that was used
+    seq, part   of a change: its record in the log, and its index in that record
+    details     further values, by kind
+    before      SHA-256 of the content before the change, for elements that can change
+    after       SHA-256 of the content after the change
     """
 
     at: int
@@ -50,7 +50,10 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AuditLine(msgspec.Struct, frozen=True):
-    """A line: number counts from 1 over all files; position is the last record of the log that is written out."""
+    """A line of the audit trail.
+
+    number counts from 1 over all files; position is the last record of the log that the trail covers.
+    """
 
     number: int
     position: int
@@ -59,7 +62,7 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class ChainEnd(NamedTuple):
-    """What the next line is chained to."""
+    """The end of a chain, to which the next line is chained."""
 
     number: int = 0
     position: int = 0
@@ -67,7 +70,7 @@ class ChainEnd(NamedTuple):
 
 
 class BrokenLine(NamedTuple):
-    """The first line that does not fit: its number in its file, from 1, and why."""
+    """The first line that breaks the chain: its number in its file, from 1, and the reason."""
 
     line: int
     reason: str
@@ -78,7 +81,7 @@ _decoder = msgspec.json.Decoder(AuditLine)
 
 
 def print_line(end: ChainEnd, position: int, entry: AuditEntry, key: bytes) -> tuple[ChainEnd, bytes]:
-    """Return the line of an entry behind others, with its line feed, and the new end of the chain."""
+    """Return the line of an entry after the end of a chain, with its line feed, and the new end of the chain."""
     number, data = end.number + 1, _encoder.encode(entry)
     digest = _compute_hash(end.hash, number, position, data, key)
     line = _encoder.encode(AuditLine(number, position, msgspec.Raw(data), digest)) + b"\n"
@@ -86,7 +89,7 @@ def print_line(end: ChainEnd, position: int, entry: AuditEntry, key: bytes) -> t
 
 
 def read_line(line: bytes) -> AuditLine:
-    """Return a line. Raises `msgspec.DecodeError` for what is none."""
+    """Return a parsed line. Raises `msgspec.DecodeError` for an invalid one."""
     try:
         return _decoder.decode(line)
     except UnicodeDecodeError as error:
@@ -99,17 +102,17 @@ def read_entry(line: AuditLine) -> AuditEntry:
 
 
 def read_end(line: AuditLine) -> ChainEnd:
-    """Return the end of a chain whose last line this is."""
+    """Return the end of a chain that ends with a line."""
     return ChainEnd(line.number, line.position, line.hash)
 
 
 def verify_lines(lines: Iterable[bytes], key: bytes, end: ChainEnd | None = None) -> ChainEnd | BrokenLine:
-    """Return the end of a chain of lines, or the first that does not fit.
+    """Return the end of a chain of lines, or the first line that breaks the chain.
 
     Args:
-        lines: Of one file, in order.
+        lines: Lines of one file, in order.
         key: The key that was set when they were written; b"" for none.
-        end: Of the file before. None: the first line is taken as it is, for nobody knows what it stands on.
+        end: End of the file before. None: the hash of the first line is not checked, unless its number is 1.
     """
     place = 0
     for place, text in enumerate(lines, 1):

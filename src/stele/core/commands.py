@@ -1,4 +1,4 @@
-"""What callers ask of the registry. A command carries wishes; `decide` turns it into events or an error."""
+"""Commands: requested changes of the registry. `decide` turns each into events or an error."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ class Equality(Enum):
 
 
 class CompatibilityCheck(Enum):
-    """Whether the policy in force is asked."""
+    """Whether the policy in force is checked."""
 
     POLICY = "policy"
     SKIP = "skip"
 
 
 class DeleteMode(Enum):
-    """Ways to delete."""
+    """Kinds of deletion."""
 
     SOFT = "retire"
-    """Soft: hidden, still readable by id, numbers not reused."""
+    """Soft: hidden, but readable by id; numbers are not reused."""
     HARD = "purge"
-    """Hard: only what is soft-deleted already."""
+    """Hard: only versions that are already soft-deleted."""
     END_INCARNATION = "close"
     """The whole incarnation ends; a next one starts at number 1 (Pravega, CNCF, RocketMQ)."""
 
 
 class SubjectDefaults(msgspec.Struct, frozen=True):
-    """How a dialect creates subjects: written into the creating event once, in force for ever."""
+    """Attributes with which a dialect creates subjects. The creating event stores them once, and they never change."""
 
     numbering: Numbering = Numbering.CONTINUE
     comparison_scope: ComparisonScope = ComparisonScope.SUBJECT
@@ -66,14 +66,17 @@ class SubjectDefaults(msgspec.Struct, frozen=True):
     create: bool = True
     """False: registering in a subject that does not exist is an error."""
     custom_format: str = ""
-    """Name of a format nobody here knows, see `Lane`."""
+    """Name of a format that is not installed; see `SchemaKind`."""
 
 
 CONTINUE_NUMBERING = SubjectDefaults()
 
 
 class SubjectUpdate(msgspec.Struct, frozen=True):
-    """Changes to what describes a subject: None leaves the description; ext merges by dialect and name."""
+    """Changes to the description of a subject.
+
+    description None leaves the description as it is; dialect_data is merged by dialect and name.
+    """
 
     description: str | None = None
     dialect_data: Mapping[str, Mapping[str, Any]] = {}
@@ -82,22 +85,24 @@ class SubjectUpdate(msgspec.Struct, frozen=True):
 class RegisterSchema(msgspec.Struct, frozen=True):
     """Register a document as the next version of a subject.
 
-    document None takes text, format and references of the newest active version (only attachments change).
-    version_number and schema_id are explicit: version_number is None or the next one, schema_id is set in IMPORT mode
-    only.
-    expected_latest is a condition: the newest active version number the caller knows of (0: none).
-    compared_seq is a condition: the caller compared the document with every version up to that record of the log, and
-    none was the same schema; a later one that may be the same, spelt otherwise, fails the command.
-    policy becomes the subject's own when the registration succeeds, and is the one that judges it.
-    ruleset judges where the settings name none; '' leaves that to the format.
-    origin_uri names the version among all active ones: one that brings it is the same as the version that has it, which
-    must be of that subject, text and type (`AlreadyExists`), and as no other.
-    about describes the subject from then on, also when the version was there before.
-    at is when it was first registered where it comes from, in milliseconds since 1970 UTC; only in IMPORT mode.
-    bindings are bound to the version this makes, in one with it; nothing is bound when the version was there before.
-    uid is the one of the version in the registry it is a replica of: nothing counts as the same but a version with that
-    uid, and nothing is replaced (`AlreadyExists`); only in IMPORT mode, with both numbers.
-    lineage are the version numbers the policy compares with, closest ancestor first; None: all, newest first.
+    document         the schema; None takes text, format and references of the newest active version (only attachments
+                     change)
+    version_number   None or the next one; in IMPORT mode any number
+    schema_id        id of the schema, in IMPORT mode only
+    expected_latest  condition: the newest active version number that the caller knows of (0: none)
+    compared_seq     condition: the caller compared the document with every version up to that record of the log, and
+                     found no equal one. A later version that may be the same schema in another spelling fails the
+                     command
+    policy           becomes the subject's own when the registration succeeds, and decides on this registration, too
+    ruleset          decides where the settings name none; '' leaves that to the format
+    origin_uri       names the version among all active ones. A command with the URI of an existing version is equal to
+                     that version only, which must have the same subject, text and type (`AlreadyExists`)
+    subject_update   changes the description of the subject, also when the version existed before
+    at               time of the first registration at the source, in milliseconds since 1970 UTC; in IMPORT mode only
+    bindings         are bound to the new version in the same record; none are bound when the version existed before
+    uid              uid of the original of a replica. Only a version with that uid counts as equal, and nothing is
+                     replaced (`AlreadyExists`); in IMPORT mode only, with both numbers
+    lineage          version numbers that the policy compares with, closest ancestor first; None: all, newest first
     """
 
     key: SubjectKey
@@ -129,9 +134,9 @@ class RegisterSchema(msgspec.Struct, frozen=True):
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
-    """Delete one version: version_number None is the newest active one.
+    """Delete one version; version_number None is the newest active one.
 
-    expected_bindings are those of the subject, as `expected` of `ChangeBindings`.
+    expected_bindings is a condition, like `expected` of `ChangeBindings`, for the bindings of the subject.
     """
 
     key: SubjectKey
@@ -143,7 +148,8 @@ class DeleteVersion(msgspec.Struct, frozen=True):
 class DeleteSubject(msgspec.Struct, frozen=True):
     """Delete all versions of a subject.
 
-    expected_bindings is as `expected` in `ChangeBindings`, of the subject; expected_latest is as in `RegisterSchema`.
+    expected_bindings is a condition, like `expected` of `ChangeBindings`, for the bindings of the subject;
+    expected_latest is the same as in `RegisterSchema`.
     """
 
     key: SubjectKey
@@ -164,10 +170,10 @@ class CreateNamespace(msgspec.Struct, frozen=True):
 
 
 class SubjectsPresent(Enum):
-    """What becomes of the subjects of a namespace that is to go."""
+    """Treatment of the subjects in a namespace that is deleted."""
 
     REFUSE = "refuse"
-    """They keep it, soft-deleted ones too."""
+    """Any subject, even a soft-deleted one, prevents the deletion."""
     END_INCARNATIONS = "close"
     """Their incarnations end with it, all or none."""
 
@@ -196,7 +202,7 @@ class CreateSubject(msgspec.Struct, frozen=True):
 
 
 class ChangeSubject(msgspec.Struct, frozen=True):
-    """Replace a subject's describing attributes."""
+    """Replace the descriptive attributes of a subject."""
 
     key: SubjectKey
     description: str = ""
@@ -208,9 +214,9 @@ class ChangeSubject(msgspec.Struct, frozen=True):
 class ChangeSettings(msgspec.Struct, frozen=True):
     """Merge changes into a level's settings: a name present replaces the value, None clears it.
 
-    `ext` alone merges one level deeper: its members by dialect and name.
-    expected, when given, is the policy that must be in force at that level now. prune removes the level's settings
-    when nothing is left in them; otherwise a level that sets nothing remains, which some dialects tell apart.
+    Only `dialect_data` is merged one level deeper: its members by dialect and name. expected is a condition: the policy
+    that must be in force at that level now. prune removes the level's settings when nothing is left in them. Otherwise
+    an empty level remains, which some dialects distinguish from an absent one.
     """
 
     level: SettingsLevel
@@ -220,7 +226,7 @@ class ChangeSettings(msgspec.Struct, frozen=True):
 
 
 class ClearSettings(msgspec.Struct, frozen=True):
-    """Remove a level's settings altogether."""
+    """Remove all of a level's settings."""
 
     level: SettingsLevel
 
@@ -241,7 +247,7 @@ class ClearMode(msgspec.Struct, frozen=True):
 
 
 class AddCodec(msgspec.Struct, frozen=True):
-    """Make a codec known to a subject."""
+    """Add a codec to a subject."""
 
     key: SubjectKey
     name: str
@@ -249,7 +255,7 @@ class AddCodec(msgspec.Struct, frozen=True):
 
 
 class AssignEncoding(msgspec.Struct, frozen=True):
-    """Ask for the encoding id of a version with a codec; the same pair gets the same id for ever."""
+    """Assign or return the encoding id of a version with a codec. The same pair always gets the same id."""
 
     key: SubjectKey
     version_number: int
@@ -263,16 +269,16 @@ class AddBinding(msgspec.Struct, frozen=True):
 
 
 class RemoveBinding(msgspec.Struct, frozen=True):
-    """End a binding; key is (cluster, resource type, resource, role)."""
+    """Remove a binding; key is (cluster, resource type, resource, role)."""
 
     key: tuple[str, str, str, str]
 
 
 class ChangeBindings(msgspec.Struct, frozen=True):
-    """Bind resources and end bindings, all or none.
+    """Bind resources and remove bindings, all or none.
 
-    expected is a condition: the bindings the caller decided on, that is all of the subjects bound to, and all of the
-    resources they are of by type and id; None takes whatever is there.
+    expected is a condition: all bindings of the subjects concerned, and of the resources concerned by type and id, as
+    the caller saw them. None sets no condition.
     """
 
     added: tuple[Binding, ...]
@@ -283,7 +289,7 @@ class ChangeBindings(msgspec.Struct, frozen=True):
 class ChangeItems(msgspec.Struct, frozen=True):
     """Change documents of a collection, all or none: JSON text by key, None removes it.
 
-    expected is the collection's revision the changes were decided on; None changes whatever is there. sealed: some
+    expected is a condition: the collection's revision that the caller saw; None sets no condition. sealed: some
     documents have secret members, encrypted.
     """
 
@@ -294,9 +300,9 @@ class ChangeItems(msgspec.Struct, frozen=True):
 
 
 class AdoptRulesets(msgspec.Struct, frozen=True):
-    """Judge by these versions of rulesets from now on: (format, bare name, version), all or none.
+    """Adopt versions of rulesets, which decide from now on: (format, bare name, version), all or none.
 
-    first=True does so only in a registry in which nothing was ever written.
+    first=True does so only in a registry whose log is empty.
     """
 
     versions: tuple[tuple[str, str, int], ...]
@@ -304,14 +310,14 @@ class AdoptRulesets(msgspec.Struct, frozen=True):
 
 
 class SkipIds(msgspec.Struct, frozen=True):
-    """Leave out ids that the original of a restored registry may have given out: see `IdsSkipped`."""
+    """Skip ids that the original of a restored registry may have assigned: see `IdsSkipped`."""
 
     schema_ids: int
     numbers: int
 
 
 class SeenNamespace(msgspec.Struct, frozen=True):
-    """A namespace as a caller saw it: when it was created and how often it was described; at None: there was none."""
+    """A namespace as a caller saw it: its creation time and number of changes; at None: it did not exist."""
 
     name: str
     at: int | None = None
@@ -319,7 +325,7 @@ class SeenNamespace(msgspec.Struct, frozen=True):
 
 
 class SeenSubject(msgspec.Struct, frozen=True):
-    """A subject as a caller saw it: its incarnation and how often it was changed; uid None: there was none."""
+    """A subject as a caller saw it: its incarnation and number of changes; uid None: it did not exist."""
 
     key: SubjectKey
     uid: int | None = None
@@ -327,9 +333,9 @@ class SeenSubject(msgspec.Struct, frozen=True):
 
 
 class Transaction(msgspec.Struct, frozen=True):
-    """Carry out commands one on top of the other, all or none, in one record.
+    """Execute commands, each on the result of the ones before, all or none, in one record.
 
-    namespaces and subjects are conditions: what the caller saw when it made the commands; another one fails them all.
+    namespaces and subjects are conditions: what the caller saw when it made the commands. If one differs, all fail.
     """
 
     commands: tuple[Any, ...]
@@ -376,7 +382,7 @@ class Registration(msgspec.Struct, frozen=True):
 
 
 class DeletedVersions(msgspec.Struct, frozen=True):
-    """Outcome of a deletion: the version numbers that went, ascending."""
+    """Outcome of a deletion: the numbers of the deleted versions, ascending."""
 
     version_numbers: tuple[int, ...]
 
@@ -400,7 +406,7 @@ class EncodingOutcome(msgspec.Struct, frozen=True):
 
 
 class EmptyOutcome(msgspec.Struct, frozen=True):
-    """Outcome of a command that has nothing to tell."""
+    """Outcome of a command without a result."""
 
 
 class TransactionOutcome(msgspec.Struct, frozen=True):

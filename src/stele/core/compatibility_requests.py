@@ -1,7 +1,7 @@
-"""How deciding asks for what it cannot know: whether one schema reads another's data.
+"""Requests for compatibility verdicts: whether one schema reads another's data.
 
-`decide` is pure and knows no schema language. Where a verdict is missing it raises `VerdictsRequired` with the
-questions. The service answers them off the event loop, remembers the answers (they never change) and decides again.
+`decide` is pure and knows no schema language. If a verdict is missing, it raises `VerdictsRequired` with the questions.
+The service answers them off the event loop, caches the answers (they never change), and decides again.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from stele.core.findings import Finding
 
 
 class SchemaSource(NamedTuple):
-    """A schema by the SHA-256 of its text, with the names and texts of all it refers to, dependencies first."""
+    """A schema by the SHA-256 of its text, with names and SHA-256 of all its references, dependencies first."""
 
     sha: bytes
     references: tuple[tuple[str, bytes], ...] = ()
 
 
 VALIDATOR_PREFIX = "checker:"
-"""Prefix of the ruleset of a question that goes to a named validator of a policy instead of a format's ruleset."""
+"""Ruleset prefix of a question for a named validator of a policy instead of a ruleset of the format."""
 
 
 class CompatibilityRequest(NamedTuple):
-    """Can `reader` read what `writer` wrote?
+    """The question whether `reader` can read data of `writer`.
 
-    ruleset is what the settings name, '' for the format's default; a name the format does not have means the default,
-    too. adopted are the versions of the format's rulesets that the registry has taken over: with both, the question
-    has one answer for ever, whatever is installed where it is asked.
+    ruleset is the name in the settings, '' for the format's default. A name that the format does not have means the
+    default, too. adopted are the versions of the format's rulesets that the registry adopted. With both, the answer to
+    a question never changes, whatever is installed where it is answered.
     """
 
     format: str
@@ -42,7 +42,7 @@ Verdicts = Mapping[CompatibilityRequest, tuple[Finding, ...]]
 
 
 class VerdictsRequired(Exception):
-    """Verdicts are missing; the most urgent question first."""
+    """Raised when verdicts are missing, with the most urgent question first."""
 
     def __init__(self, requests: tuple[CompatibilityRequest, ...]) -> None:
         super().__init__(f"{len(requests)} verdicts missing")

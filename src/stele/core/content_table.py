@@ -1,8 +1,8 @@
 """A table of contents by the SHA-256 of their texts: sorted columns instead of a dict.
 
-A dict whose keys are digests takes 120 bytes for each, the columns 20: contents know their digests themselves. What was
-added since they were sorted last is in a dict: sorting takes a second for a million, so it is done where nobody waits,
-at a start and for a snapshot.
+A dict whose keys are digests takes 120 bytes per key, the columns take 20, because contents store their digests
+themselves. Contents that were added since the last sort are in a dict. Sorting a million takes a second, so it is done
+only at start-up and for a snapshot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stele.core.model import Content
 __all__ = ["ContentTable", "SortedDigests"]
 
 _UNSORTED: Final = 20_000
-"""Contents that may be added before it is worth sorting them in."""
+"""Number of added contents from which on sorting them in is worthwhile."""
 _PREFIX_BYTES: Final = 8
 _ROW_BITS: Final = 32
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class SortedDigests(NamedTuple):
-    """The first bytes of all digests as numbers, sorted, and for each the row that has the content."""
+    """The first bytes of all digests as sorted numbers, and for each the row of its content."""
 
     prefixes: array[int]
     rows: array[int]
@@ -42,28 +42,28 @@ class ContentTable(MutableMapping[bytes, Content]):
         """The contents that are sorted, None for one that was removed since."""
         self._sorted = SortedDigests(array("Q"), array("I"))
         self._count = 0
-        """How many of the row are there."""
+        """Number of contents in the row."""
         self._added: dict[bytes, Content] = {}
 
     @classmethod
     def load(cls, contents: list[Content], digests: SortedDigests) -> ContentTable:
-        """Inverse of `dump`."""
+        """Return a table from contents and the digests that `dump` returned."""
         table = cls()
         table._row, table._sorted, table._count = [*contents], digests, len(contents)
         return table
 
     def dump(self) -> SortedDigests:
-        """Sort in what is not yet, and return the digests by the numbers that `values` has the contents under."""
+        """Sort in the added contents, and return the digests with the positions of their contents in `values`."""
         self._sort()
         return self._sorted
 
     def sort_added(self) -> None:
-        """Sort in what was added since the last time if it is much."""
+        """Sort in the contents that were added since the last time, if there are many."""
         if len(self._added) > max(_UNSORTED, self._count):
             self._sort()
 
     def __getitem__(self, key: bytes) -> Content:
-        """Raises KeyError for a digest that is not there."""
+        """Return the content of a digest. Raises KeyError for an unknown one."""
         content = self.get(key)
         if content is None:
             raise KeyError(key)
@@ -93,7 +93,7 @@ class ContentTable(MutableMapping[bytes, Content]):
             self._row[place] = value
 
     def __delitem__(self, key: bytes) -> None:
-        """Raises KeyError for a digest that is not there."""
+        """Remove the content of a digest. Raises KeyError for an unknown one."""
         place = self._find_row(key)
         if place is None:
             del self._added[key]
@@ -115,7 +115,7 @@ class ContentTable(MutableMapping[bytes, Content]):
         return chain((content for content in self._row if content is not None), self._added.values())
 
     def _find_row(self, key: bytes) -> int | None:
-        """Return where a digest is in the row."""
+        """Return the position of a digest in the row; None if it is not there."""
         prefixes, rows = self._sorted
         wanted = _read_prefix(key)
         place = bisect_left(prefixes, wanted)
@@ -127,11 +127,11 @@ class ContentTable(MutableMapping[bytes, Content]):
         return None
 
     def _sort(self) -> None:
-        """Sort in what was added, and leave no holes."""
+        """Sort in the added contents, and remove gaps."""
         if not self._added and self._count == len(self._row):
             return
         numbers: list[int | None] = [None] * len(self._row)
-        """The rows that there will be, by those that there are."""
+        """New positions by old positions in the row."""
         left = 0
         for place, content in enumerate(self._row):
             if content is not None:

@@ -1,6 +1,7 @@
 """Digests of a content, packed: one short byte string instead of a dict per schema.
 
-Kinds that are looked up get a code; digests of other kinds live in the log only and are derived again when wanted.
+Kinds that are used for look-ups get a code. Digests of other kinds are only in the log, and are computed again when
+needed.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 KINDS = {"rabin": 1, "normalized": 2, "print": 3, "descriptor": 4}
-"""Kinds kept in memory. rabin: 8 bytes big-endian, CRC-64-AVRO of the parsing canonical form; others: SHA-256 heads."""
+"""Kinds kept in memory.
+
+rabin is 8 bytes big-endian, CRC-64-AVRO of the parsing canonical form; the others are prefixes of a SHA-256.
+"""
 
 _KEPT = 16
-"""Bytes kept of a digest. With 128 bits nobody meets two texts with one digest by accident."""
+"""Bytes kept of a digest. With 128 bits, two texts never have the same digest by accident."""
 
 
 def pack_digests(digests: Mapping[str, bytes]) -> bytes:

@@ -1,8 +1,8 @@
-"""The facts in the log: what happened, complete enough that folding needs no parser, clock or chance.
+"""Events: the facts in the log. They are complete, so that folding needs no parser, clock or random numbers.
 
-Events are msgpack on the log. A tag names the event, members go by name, and a member that holds its default is not
-written; so an old log stays readable when members are added. Tags and names in the log never change. Where the code
-has a better word by now, the class gives its tag and `stored_names` the name of the member.
+Events are stored as msgpack. A tag names the event, members are stored by name, and a member with its default is
+omitted, so an old log stays readable when members are added. Tags and names in the log never change. If the code uses a
+better word now, the class gives its tag and `stored_names` the name of the member.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from stele.core.stored_names import STORED_NAMES
 RECORD_FORMAT: Final = 2
 """The newest format of records that this release reads.
 
-It rises with every event, and with every member that an older release must not leave out. A record says its format
-unless that is 1, and says the oldest one that has all it needs.
+It rises with every new event, and with every new member that an older release must not ignore. A record states the
+oldest format that has all it needs, unless that is 1.
 """
 
 
 class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True, rename=STORED_NAMES):
-    """What all events share; the tag's name must not be that of a member (`type` is one)."""
+    """Base of all events. The name of the tag must not be that of a member (`type` is one)."""
 
 
 class NamespaceCreated(_Event, frozen=True, tag="SpaceCreated"):
-    """A namespace was created by itself, before anything in it."""
+    """A namespace was created explicitly, before any subject in it."""
 
     namespace: str
     format: str = ""
@@ -40,7 +40,7 @@ class NamespaceCreated(_Event, frozen=True, tag="SpaceCreated"):
 
 
 class NamespaceChanged(_Event, frozen=True, tag="SpaceChanged"):
-    """A namespace's describing attributes are now these."""
+    """The descriptive attributes of a namespace were replaced."""
 
     namespace: str
     format: str = ""
@@ -50,13 +50,16 @@ class NamespaceChanged(_Event, frozen=True, tag="SpaceChanged"):
 
 
 class NamespaceDeleted(_Event, frozen=True, tag="SpaceDeleted"):
-    """An empty namespace went away, with its settings; its schema id counter stays, so no id is ever given twice."""
+    """An empty namespace was deleted, with its settings. Its schema id counter stays, so no id is ever reused."""
 
     namespace: str
 
 
 class SubjectCreated(_Event, frozen=True):
-    """A new incarnation of a subject; serial is registry-wide and gives 64-bit record ids their upper part."""
+    """A new incarnation of a subject.
+
+    serial is unique in the registry, and forms the upper part of 64-bit record ids.
+    """
 
     key: SubjectKey
     uid: bytes
@@ -73,7 +76,7 @@ class SubjectCreated(_Event, frozen=True):
 
 
 class SubjectChanged(_Event, frozen=True):
-    """A subject's describing attributes are now these."""
+    """The descriptive attributes of a subject were replaced."""
 
     key: SubjectKey
     description: str = ""
@@ -83,13 +86,13 @@ class SubjectChanged(_Event, frozen=True):
 
 
 class IncarnationEnded(_Event, frozen=True, tag="SubjectClosed"):
-    """The incarnation ended: its versions stay resolvable by uid, schema id and encoding only."""
+    """The incarnation ended: its versions can be resolved only by uid, schema id and encoding id."""
 
     key: SubjectKey
 
 
 class VersionRegistered(_Event, frozen=True, tag="Registered"):
-    """A version came to be. text is absent when the content is known already (or was purged from the log since)."""
+    """A version was registered. text is absent if the content is already stored, or was purged from the log since."""
 
     key: SubjectKey
     uid: bytes
@@ -107,7 +110,7 @@ class VersionRegistered(_Event, frozen=True, tag="Registered"):
     rule_set: DataRuleSet | None = None
     policy: Policy | None = None
     replaces: tuple[int, ...] = ()
-    """Ordinals this registration takes the place of: soft-deleted ones of the same schema, its own in an import."""
+    """Version numbers that this registration replaces: soft-deleted ones of the same schema, its own in an import."""
     description: str = ""
     labels: dict[str, str] | None = None
     media_type: str = ""
@@ -115,7 +118,7 @@ class VersionRegistered(_Event, frozen=True, tag="Registered"):
     ancestor: int | None = None
     dialect_data: dict[str, Any] | None = None
     at: int | None = None
-    """When it was registered where an import has it from; None: when the record's stamp says."""
+    """When an imported version was registered at its source; None: the time in the record's metadata."""
 
 
 class VersionsSoftDeleted(_Event, frozen=True, tag="VersionsRetired"):
@@ -126,28 +129,28 @@ class VersionsSoftDeleted(_Event, frozen=True, tag="VersionsRetired"):
 
 
 class VersionsPurged(_Event, frozen=True):
-    """Versions are gone for good; a subject without versions goes with the last one, and so do its settings."""
+    """Versions were deleted permanently. A subject is deleted with its last version, and so are its settings."""
 
     key: SubjectKey
     version_numbers: tuple[int, ...]
 
 
 class SettingsChanged(_Event, frozen=True):
-    """The settings of a level are now these; None removes them."""
+    """The settings of a level were replaced; None removes them."""
 
     level: SettingsLevel
     settings: Settings | None = None
 
 
 class ModeChanged(_Event, frozen=True):
-    """The mode of a level is now this; None removes it."""
+    """The mode of a level was replaced; None removes it."""
 
     level: SettingsLevel
     mode: Mode | None = None
 
 
 class CodecAdded(_Event, frozen=True):
-    """A subject knows one more codec for its data."""
+    """A codec was added to a subject."""
 
     key: SubjectKey
     name: str
@@ -155,7 +158,7 @@ class CodecAdded(_Event, frozen=True):
 
 
 class EncodingAssigned(_Event, frozen=True):
-    """An encoding id of the subject stands for this version with this codec; ids count from 1."""
+    """An encoding id of the subject was assigned to this version with this codec; ids count from 1."""
 
     key: SubjectKey
     encoding: int
@@ -164,19 +167,19 @@ class EncodingAssigned(_Event, frozen=True):
 
 
 class BindingAdded(_Event, frozen=True, tag="Bound"):
-    """A resource is bound to a subject (again)."""
+    """A resource was bound to a subject, or bound again."""
 
     binding: Binding
 
 
 class BindingRemoved(_Event, frozen=True, tag="Unbound"):
-    """A binding ended; key is (cluster, resource type, resource, role)."""
+    """A binding was removed; key is (cluster, resource type, resource, role)."""
 
     key: tuple[str, str, str, str]
 
 
 class ItemsChanged(_Event, frozen=True):
-    """Documents of a collection are now these; None removes one. sealed: some have secret members, encrypted."""
+    """Documents of a collection were replaced; None removes one. sealed: some have secret members, encrypted."""
 
     collection: str
     changes: tuple[tuple[tuple[str, ...], bytes | None], ...]
@@ -184,7 +187,7 @@ class ItemsChanged(_Event, frozen=True):
 
 
 class RulesetAdopted(_Event, frozen=True):
-    """The registry judges schemas of a format by this version of a ruleset from now on; name is the bare one."""
+    """The registry adopted this version of a ruleset for schemas of a format; name is the bare name."""
 
     format: str
     name: str
@@ -192,10 +195,10 @@ class RulesetAdopted(_Event, frozen=True):
 
 
 class IdsSkipped(_Event, frozen=True):
-    """The registry was restored, and its original may have gone on: ids it may have given out are left out.
+    """The registry was restored. Ids that its original may have assigned after the backup are skipped.
 
-    schema_ids   of every namespace, and as many serials of subjects
-    numbers      encoding ids of every subject, and version numbers of those that never reuse one
+    schema_ids   skipped schema ids of every namespace, and skipped serials of subjects
+    numbers      skipped encoding ids of every subject, and version numbers of subjects that never reuse one
     """
 
     schema_ids: int
@@ -225,11 +228,11 @@ Event = (
 
 
 class EventMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who asked for a command, when and through what; comes in with the command, so that deciding stays pure.
+    """The caller, time and API of a command. It is passed in with the command, so that deciding stays pure.
 
-    uid is 16 random bytes naming the command (and the version it creates); at is milliseconds since 1970 UTC, and in
-    the log never before that of an earlier record. clock is what the clock said where it was behind. address, agent and
-    request_id are those of the request, as far as the server knew them.
+    uid is 16 random bytes that name the command (and the version it creates). at is milliseconds since 1970 UTC, and
+    never before the time of an earlier record of the log. clock is the time of the clock, if that was earlier. address,
+    agent and request_id are those of the request, as far as known.
     """
 
     uid: bytes
@@ -242,7 +245,7 @@ class EventMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     request_id: str = ""
 
     def not_before(self, at: int) -> EventMetadata:
-        """Return the same at this time, unless it is later already."""
+        """Return the metadata with this time, or unchanged if its time is not earlier."""
         return self if self.at >= at else msgspec.structs.replace(self, at=at, clock=self.at)
 
 
@@ -255,17 +258,17 @@ class LogRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename={"metada
 
 
 _SEALED_FORMAT: Final = 2
-"""The format of records with sealed documents: a release that does not know them would lose what is in them."""
+"""The format of records with sealed documents. A release that does not support it would lose their secrets."""
 
 
 def make_record(metadata: EventMetadata, events: tuple[Event, ...]) -> LogRecord:
-    """Return a record that says the oldest format that has all it needs."""
+    """Return a record with the oldest format that has all it needs."""
     is_sealed = any(isinstance(event, ItemsChanged) and event.sealed for event in events)
     return LogRecord(metadata, events, _SEALED_FORMAT if is_sealed else 1)
 
 
 class NewerRecord(msgspec.DecodeError):
-    """A record that a newer release has written; the message says how that shows."""
+    """Raised for a record that a newer release has written. The message names the unknown format or event."""
 
 
 class _EventTag(msgspec.Struct):
@@ -273,7 +276,7 @@ class _EventTag(msgspec.Struct):
 
 
 class _RecordOutline(msgspec.Struct):
-    """What every release writes into a record."""
+    """The parts of a record that every release writes."""
 
     stamp: msgspec.Raw
     events: list[_EventTag]
@@ -292,7 +295,7 @@ def encode_record(record: LogRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> LogRecord:
-    """Inverse of `encode_record`. Raises `NewerRecord`, and `msgspec.DecodeError` for anything else."""
+    """Return a record from its bytes in the log. Raises `NewerRecord`, and `msgspec.DecodeError` for anything else."""
     try:
         record = _decoder.decode(data)
     except UnicodeDecodeError as error:
@@ -306,7 +309,7 @@ def decode_record(data: bytes) -> LogRecord:
 
 
 def _refuse_newer(data: bytes) -> None:
-    """Raise `NewerRecord` for the record of a newer release."""
+    """Raise `NewerRecord` if a newer release wrote the record."""
     try:
         outline = _outline_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -323,12 +326,12 @@ _reader = msgspec.json.Decoder(LogRecord)
 
 
 def print_record(record: LogRecord) -> bytes:
-    """Return the record as one line of JSON, bytes in base64: for archives, which outlive programs and stores."""
+    """Return the record as one line of JSON, bytes in base64. Archives use this form, because it is long-lived."""
     return _printer.encode(record)
 
 
 def read_record(line: bytes) -> LogRecord:
-    """Inverse of `print_record`. Raises `msgspec.DecodeError`, also for what this version would silently leave out."""
+    """Return a record from a line of JSON. Raises `msgspec.DecodeError`, also for members that would be ignored."""
     record = _reader.decode(line)
     if _printer.encode(record) != line:
         raise msgspec.DecodeError("says more than this version knows, or says it in other words than it would")
@@ -336,7 +339,7 @@ def read_record(line: bytes) -> LogRecord:
 
 
 def has_intact_texts(record: LogRecord) -> bool:
-    """Whether every text in the record is the one its SHA-256 is of."""
+    """Return whether every text in the record matches its SHA-256."""
     return all(
         event.text is None or sha256(event.text).digest() == event.sha
         for event in record.events

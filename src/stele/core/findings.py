@@ -1,4 +1,4 @@
-"""What a compatibility check says: findings, and the questions that lead to them.
+"""Results of compatibility checks: findings, severities and verdicts.
 
 One type for every format, dialect, page and command (see docs: "why verdicts come from named rulesets").
 """
@@ -13,14 +13,14 @@ import msgspec
 
 
 class Severity(Enum):
-    """How much a finding weighs."""
+    """Severity of a finding."""
 
     ERROR = "error"
     """The reader cannot read the writer's data: the change is incompatible."""
     WARNING = "warning"
     """Readable, but probably not what the author meant."""
     UNKNOWN = "unknown"
-    """No rule could decide. What is not known to be compatible is refused, unless who asks says otherwise."""
+    """No rule could decide. A change that is not known to be compatible is refused, unless a setting allows it."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def breaks(self) -> bool:
-        """True when the finding by itself makes the change incompatible."""
+        """Whether this finding alone makes the change incompatible."""
         return self.level is not Severity.WARNING
 
 
@@ -61,15 +61,15 @@ class SourcePosition(NamedTuple):
 
 
 class WhenUndecided(Enum):
-    """What to do where no rule could decide."""
+    """What happens to a change if no rule could decide."""
 
     REFUSE = "refuse"
-    """Doubt counts as a break: what is let in is proved to be readable."""
+    """It is refused: every accepted change is proved to be readable."""
     ALLOW = "allow"
-    """Doubt is a warning: only a proven break refuses."""
+    """It gets a warning: only a proved break refuses a change."""
 
     def weigh_findings(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Return the findings with doubts at the weight they have then."""
+        """Return the findings, with undecided ones at the severity that this setting gives them."""
         if self is WhenUndecided.REFUSE:
             return tuple(findings)
         return tuple(
@@ -79,7 +79,7 @@ class WhenUndecided(Enum):
 
 
 class Direction(Enum):
-    """Who reads whose data."""
+    """Which schema reads data of which."""
 
     BACKWARD = "backward"
     """The newer schema reads data of the older one."""
@@ -88,13 +88,13 @@ class Direction(Enum):
 
 
 class Verdict(Enum):
-    """What findings come to."""
+    """Overall result of findings."""
 
     COMPATIBLE = "compatible"
     INCOMPATIBLE = "incompatible"
     """A break is proved."""
     UNDECIDED = "undecided"
-    """No break is proved, but no rule could rule one out."""
+    """No break is proved, but no rule could exclude one."""
 
     @classmethod
     def from_findings(cls, findings: Iterable[Finding]) -> Verdict:

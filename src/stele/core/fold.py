@@ -1,4 +1,7 @@
-"""Events into state: the only code that changes a `State`. Total, deterministic, and ignorant of schema languages."""
+"""Folds events into the state: the only code that changes a `State`.
+
+It accepts every event, is deterministic, and knows no schema language.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def apply_record(state: State, seq: int, record: ev.LogRecord) -> None:
 
 
 def _adds_newest_version(state: State, events: Sequence[ev.Event]) -> bool:
-    """Return whether events do no more than add the first version of a new subject, or a next one to an active one."""
+    """Return whether events only add the first version of a new subject, or the next one after an active one."""
     last = events[-1] if events else None
     if not isinstance(last, ev.VersionRegistered) or last.replaces:
         return False
@@ -75,7 +78,7 @@ def apply_event(state: State, event: ev.Event, stamp: ev.EventMetadata, seq: int
 
 
 def _revive_namespace(state: State, name: str, at: int) -> Namespace:
-    """Return the namespace, which a deleted one becomes again."""
+    """Return the namespace. A deleted one exists again then."""
     namespace = _get_or_create_namespace(state, name, at)
     if namespace.hidden:
         state.change(namespace, hidden=False, at=at)
@@ -99,7 +102,7 @@ def _space_changed(state: State, event: ev.NamespaceChanged, stamp: ev.EventMeta
 
 def _space_deleted(state: State, event: ev.NamespaceDeleted, stamp: ev.EventMetadata, seq: int) -> None:
     namespace = state.namespaces[event.namespace]
-    # The counters stay behind, so that a namespace of the same name never gives an id twice.
+    # The counters are kept, so that a later namespace of the same name never reuses an id.
     heir = Namespace(
         namespace.name,
         stamp.at,
@@ -250,9 +253,9 @@ def _intern_entry(state: State, namespace: Namespace, event: ev.VersionRegistere
 
 
 def _intern_content(state: State, event: ev.VersionRegistered, seq: int) -> Content:
-    """Return the text in its language.
+    """Return the content of the text in its format.
 
-    Old logs did not tell texts apart by language; they hold a text once for all languages.
+    Old logs did not distinguish texts by format. They hold a text once for all formats.
     """
     first = state.contents.get(event.sha)
     known = next((row for row in list_formats_of_text(first) if row.format == event.format), None)
@@ -282,9 +285,9 @@ def _intern_attachments(state: State, event: ev.VersionRegistered) -> Attachment
 
 
 def _share_kind(state: State, subject: Subject, schema: SchemaEntry, event: ev.VersionRegistered) -> SchemaKind | str:
-    """Return the kind or its type, as the one object that its subject, or another one with this schema, has of it.
+    """Return the kind, or its type, as the object that its subject or another version of this schema already has.
 
-    Most subjects have a type of their own, so a table of all would take more than it saves.
+    Most subjects have a type of their own, so a table of all types would take more memory than it saves.
     """
     is_plain = event.format == schema.content.format and not event.custom_format
     kind = event.type if is_plain else SchemaKind(event.format, event.type, event.custom_format)
@@ -344,7 +347,7 @@ def _versions_retired(state: State, event: ev.VersionsSoftDeleted, stamp: ev.Eve
 
 
 def _clear_default_version(state: State, subject: Subject, version_numbers: Container[int]) -> None:
-    """A default version that is deleted is none any more: the newest takes its place."""
+    """Clear the default version if it is deleted, so that the newest version takes its place."""
     if subject.default_version in version_numbers:
         _change_details(state, subject, default_version=None)
 
@@ -373,12 +376,12 @@ def _recount_kinds(state: State, subject: Subject) -> None:
 
 
 def _purge_versions(state: State, subject: Subject, going: list[Version]) -> None:
-    """Take versions, ascending, out of their subject and out of all that leads to them."""
+    """Remove versions, in ascending order, from their subject and from all indexes."""
     numbers = {version.version_number for version in going}
     left = [version for version in subject.versions if version.version_number not in numbers]
     state.change(subject, stored_versions=left if len(left) > 1 else left[0] if left else None)
     _clear_default_version(state, subject, numbers)
-    # Newest first, as the uses of a schema are chained: each one is found at once.
+    # Newest first, because the versions of a schema are chained that way: each one is found at once.
     for version in reversed(going):
         _count_for_creator(state, version, -1)
         _remove_referrer(state, version)
@@ -389,7 +392,7 @@ def _purge_versions(state: State, subject: Subject, going: list[Version]) -> Non
 
 
 def _count_for_creator(state: State, version: Version, number: int) -> None:
-    """Add a version to what its creator has registered (1), or take it away (-1)."""
+    """Add a version to the usage of its creator (1), or remove it (-1)."""
     if state.by_creator is None:
         return
     creator = find_creator(version)
@@ -409,7 +412,7 @@ def _remove_referrer(state: State, version: Version) -> None:
 
 
 def _remove_origin(state: State, version: Version) -> None:
-    """A purged version leaves its origin URI to the version that had it before, or to others."""
+    """Remove a purged version from the index of origin URIs. Other versions with its URI stay."""
     uri = version.attributes.origin_uri if version.attributes is not None else None
     if state.by_origin is None or not uri:
         return
@@ -421,7 +424,10 @@ def _remove_origin(state: State, version: Version) -> None:
 
 
 def _remove_from_entry(state: State, version: Version) -> None:
-    """Take the version out of its schema id; the last one takes the schema id and perhaps the content with it."""
+    """Remove the version from its schema id.
+
+    The schema id is removed with its last version. The content is removed with its last schema id.
+    """
     schema = version.schema
     if schema.newest_version is version:
         state.change(schema, newest_version=version.older_version)
@@ -450,7 +456,7 @@ def _remove_from_entry(state: State, version: Version) -> None:
 
 
 def _remove_content(state: State, content: Content) -> None:
-    """Take a content out of the table of texts; same texts in other formats stay."""
+    """Remove a content from the table of texts. The same text in other formats stays."""
     first = state.contents[content.sha]
     if first is not content:
         before = next(row for row in list_formats_of_text(first) if row.same_text_in_other_format is content)
@@ -482,7 +488,7 @@ def _erase_text(state: State, content: Content) -> None:
 
 
 def _get_or_create_namespace(state: State, name: str, at: int) -> Namespace:
-    """Return the namespace, which the first event about it brings about."""
+    """Return the namespace, which the first event about it creates."""
     namespace = state.namespaces.get(name)
     if namespace is None:
         namespace = Namespace(name, at)
@@ -496,7 +502,7 @@ def _current_incarnation(state: State, key: SubjectKey) -> Subject:
 
 
 def _settings_changed(state: State, event: ev.SettingsChanged, stamp: ev.EventMetadata, seq: int) -> None:
-    """The settings of a level."""
+    """Set the settings of a level."""
     if event.level.namespace is None:
         state.change(state, settings=event.settings)
         return
@@ -510,7 +516,7 @@ def _settings_changed(state: State, event: ev.SettingsChanged, stamp: ev.EventMe
 
 
 def _mode_changed(state: State, event: ev.ModeChanged, stamp: ev.EventMetadata, seq: int) -> None:
-    """The mode of a level."""
+    """Set the mode of a level."""
     if event.level.namespace is None:
         state.change(state, mode=event.mode)
         return
@@ -522,14 +528,14 @@ def _mode_changed(state: State, event: ev.ModeChanged, stamp: ev.EventMetadata, 
 
 
 def _codec_added(state: State, event: ev.CodecAdded, stamp: ev.EventMetadata, seq: int) -> None:
-    """One more codec of a subject."""
+    """Add a codec to a subject."""
     subject = _current_incarnation(state, event.key)
     _change_details(state, subject, codecs={**(subject.codecs or {}), event.name: event.properties})
     state.change(subject, epoch=subject.epoch + 1)
 
 
 def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.EventMetadata, seq: int) -> None:
-    """The next encoding id of a subject."""
+    """Add the next encoding id of a subject."""
     subject = _current_incarnation(state, event.key)
     if subject.encodings is None:
         _change_details(state, subject, encodings=[])
@@ -540,7 +546,7 @@ def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.Event
 
 
 def _binding_added(state: State, event: ev.BindingAdded, stamp: ev.EventMetadata, seq: int) -> None:
-    """A binding, perhaps in the place of another."""
+    """Add a binding, or replace one."""
     _remove_from_index(state, event.binding.key)
     if state.by_place is not None:
         for place in event.binding.index_keys:
@@ -549,7 +555,7 @@ def _binding_added(state: State, event: ev.BindingAdded, stamp: ev.EventMetadata
 
 
 def _binding_removed(state: State, event: ev.BindingRemoved, stamp: ev.EventMetadata, seq: int) -> None:
-    """The end of a binding."""
+    """Remove a binding."""
     _remove_from_index(state, event.key)
     state.remove_item(state.bindings, event.key)
 
@@ -567,7 +573,7 @@ def _remove_from_index(state: State, key: tuple[str, str, str, str]) -> None:
 
 
 def _items_changed(state: State, event: ev.ItemsChanged, stamp: ev.EventMetadata, seq: int) -> None:
-    """Documents of a collection."""
+    """Change documents of a collection."""
     if event.collection not in state.collections:
         state.set_item(state.collections, event.collection, Collection())
     collection = state.collections[event.collection]
@@ -580,12 +586,12 @@ def _items_changed(state: State, event: ev.ItemsChanged, stamp: ev.EventMetadata
 
 
 def _ruleset_adopted(state: State, event: ev.RulesetAdopted, stamp: ev.EventMetadata, seq: int) -> None:
-    """The version of a ruleset that decides."""
+    """Set the version of a ruleset that decides."""
     state.set_item(state.rulesets, (event.format, event.name), event.version)
 
 
 def _ids_skipped(state: State, event: ev.IdsSkipped, stamp: ev.EventMetadata, seq: int) -> None:
-    """Ids that are left out, where there are ids already; what has none yet begins behind the skipped ones."""
+    """Skip ids where ids exist already. Namespaces and subjects without ids will begin after the skipped ones."""
     state.change(
         state,
         serial=state.serial + event.schema_ids,

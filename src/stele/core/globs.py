@@ -1,4 +1,4 @@
-"""Names with wildcards: their parts, and matching them in bounded time; pure."""
+"""Names with wildcards: splitting and matching them in bounded time; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 _KEPT: Final = 20_000
-"""Globs whose expressions are remembered."""
+"""Maximum number of globs whose compiled expressions are cached."""
 
 
 class GlobPiece(NamedTuple):
@@ -33,14 +33,14 @@ def split_glob(pattern: str) -> list[GlobPiece]:
 
 @lru_cache(maxsize=_KEPT)
 def compile_glob(glob: str) -> re.Pattern[str]:
-    """Return an expression that matches what a glob does, without going back."""
+    """Return a regular expression that matches the same names as a glob, without backtracking."""
     return compile_pieces(split_glob(glob))
 
 
 def compile_pieces(pieces: Iterable[GlobPiece]) -> re.Pattern[str]:
-    """Return an expression for text and wildcards that is matched without going back.
+    """Return a regular expression for text and wildcards that is matched without backtracking.
 
-    After a `*`, the first place that fits is as good as any. Only the text after the last one has to stand at the end.
+    After a `*`, the first match of the next text is used. Only the text after the last `*` must stand at the end.
     """
     parts = [""]
     for piece in pieces:

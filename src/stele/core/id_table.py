@@ -1,4 +1,4 @@
-"""A table by ids that are given out one after another: a list while they are, a dict from the first one that is not.
+"""A table by consecutive ids: a list, or a dict as soon as an id is not one above the highest.
 
 A dict with its keys takes six times the memory of a list.
 """
@@ -24,7 +24,7 @@ class IdTable(MutableMapping[int, V]):
         self._count = 0
 
     def __getitem__(self, key: int) -> V:
-        """Raises KeyError for an id that is not there."""
+        """Return the value of an id. Raises KeyError for an unknown one."""
         if self._by_id is not None:
             return self._by_id[key]
         value = self._row[key - 1] if 0 < key <= len(self._row) else None
@@ -56,7 +56,7 @@ class IdTable(MutableMapping[int, V]):
         self._by_id[key] = value
 
     def __delitem__(self, key: int) -> None:
-        """Raises KeyError for an id that is not there."""
+        """Remove the value of an id. Raises KeyError for an unknown one."""
         if self._by_id is not None:
             del self._by_id[key]
             return

@@ -1,7 +1,7 @@
-"""Metadata and rule sets that travel with a schema version, and the settings that fill them in.
+"""Metadata and rule sets of a schema version, and the settings that complete them.
 
-Shapes as the field's clients exchange them (data contracts: tags, properties, rules); member names are therefore camel
-case on every wire, snake case in Python.
+The structs have the shapes that clients exchange (data contracts: tags, properties, rules). Therefore member names are
+camel case on every wire, snake case in Python.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DataRuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     enable_at: str | None = None
 
     def validate(self) -> None:
-        """Raise `InvalidRuleSet` naming the first rule that is wrong."""
+        """Raise `InvalidRuleSet` with the name of the first invalid rule."""
         if self.enable_at is not None and self.enable_at not in ENABLE_AT:
             raise InvalidRuleSet(f"enableAt must be one of {', '.join(ENABLE_AT)}, not {self.enable_at!r}")
         names: set[str] = set()
@@ -112,7 +112,7 @@ def _validate_rule_name(name: str | None) -> None:
 
 
 def merge_metadata(base: Metadata | None, over: Metadata | None) -> Metadata | None:
-    """Both, with `over` winning where a key is in both."""
+    """Return both merged; `over` wins where a key is in both."""
     if base is None or over is None:
         return over if base is None else base
     return Metadata(
@@ -123,7 +123,7 @@ def merge_metadata(base: Metadata | None, over: Metadata | None) -> Metadata | N
 
 
 def merge_rule_sets(base: DataRuleSet | None, over: DataRuleSet | None) -> DataRuleSet | None:
-    """Rules of both by name, `over` winning; the order of `base` first."""
+    """Return the rules of both by name; `over` wins. The order of `base` comes first."""
     if base is None or over is None:
         return over if base is None else base
     return DataRuleSet(

@@ -1,13 +1,12 @@
-"""What a registry is made of: namespaces, subjects, schema kinds, versions, contents and the ids that point at them.
+"""The parts of a registry: namespaces, subjects, schema kinds, versions, contents and the ids that point at them.
 
-Every dialect has two containers above a version: a *namespace* holds *subjects*, and a subject owns order, policy and
-numbers. One registration gives out four numbers, none computed from another: the `schema_id` of the namespace, the
-`version_number` of the subject, the `kind_version` of the subject's schema kind, and on request the subject's
-`encoding` id. Each version also has a 128-bit `uid`. `State` alone changes these structs, because it can undo what it
-did (see `state`).
+Every dialect has two containers above a version. A *namespace* holds *subjects*, and a subject has the order, policy
+and numbers. One registration assigns four independent numbers: the `schema_id` of the namespace, the `version_number`
+of the subject, the `kind_version` of the subject's schema kind, and on request the subject's `encoding` id. Each
+version also has a 128-bit `uid`. Only `State` changes these structs, because it can undo its changes (see `state`).
 
-There are many contents, schema entries and versions. So they are lean, and the cycle collector does not track them. A
-purge takes them out of every chain they are in, which frees them.
+There are many contents, schema entries and versions. So they are small, and the cycle collector does not track them. A
+purge removes them from every chain they are in, which frees them.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ SchemaId = NewType("SchemaId", int)
 VersionNumber = NewType("VersionNumber", int)
 """Version number inside a subject, from 1."""
 Uid = NewType("Uid", int)
-"""128-bit name of one version or subject incarnation, never given twice."""
+"""128-bit name of one version or subject incarnation, never reused."""
 
 MAX_INT32 = 2**31 - 1
 RECORD_ID_VERSION_BITS = 14
-"""Of a record id that are the version number."""
+"""Number of low bits of a record id that hold the version number."""
 
 DEFAULT_NAMESPACE = ""
 """Name of the namespace every dialect starts in; `.` and `default` are aliases (docs/protocols/model.md#c12)."""
 
 
 OPAQUE_FORMAT = "opaque"
-"""Format of schemas that are kept unread: those of formats that nobody here knows."""
+"""Format of schemas that are stored without being parsed, because their format is not installed."""
 
 
 class SubjectKey(NamedTuple):
@@ -54,38 +53,38 @@ class SubjectKey(NamedTuple):
 
 
 class Mode(Enum):
-    """What may be written."""
+    """Which writes are allowed."""
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"
     READONLY_OVERRIDE = "READONLY_OVERRIDE"
     """READONLY that no lower level can lift."""
     IMPORT = "IMPORT"
-    """Registrations bring their own ids and numbers and are not checked for compatibility."""
+    """Registrations have their own ids and numbers, and are not checked for compatibility."""
     FORWARD = "FORWARD"
     """Writes come from a replication link only; for the whole registry."""
 
 
 class VersionState(Enum):
-    """States of a version: ACTIVE → SOFT_DELETED (soft-deleted, still readable by id) → ARCHIVED."""
+    """States of a version: ACTIVE → SOFT_DELETED (hidden, readable by id) → ARCHIVED."""
 
     ACTIVE = "live"
     SOFT_DELETED = "retired"
     ARCHIVED = "gone"
-    """Of a closed incarnation: resolvable by schema id, uid and encoding only, for data already written."""
+    """Its incarnation has ended: can be resolved by schema id, uid and encoding id only, for data already written."""
 
-    __hash__ = object.__hash__  # The one of `Enum` is written in Python, and is asked of every version looked at.
+    __hash__ = object.__hash__  # That of `Enum` is slow Python code, called for every version that is read.
 
 
 class Numbering(Enum):
     """What happens to the numbers of purged versions; fixed by the dialect that creates the subject."""
 
     CONTINUE = "continue"
-    """The next number is one above the highest that is left (a fully purged subject starts at 1)."""
+    """The next number is one above the highest remaining one (a fully purged subject starts at 1)."""
     NEVER_REUSE = "never_reuse"
-    """Numbers of purged versions are not given again while the subject lives."""
+    """Numbers of purged versions are not reused while the subject exists."""
     NEVER_RESTART = "never_restart"
-    """Nor later: a subject of the same name goes on counting, since numbers are parts of URIs."""
+    """Numbers are never reused: a later subject of the same name continues them, because they are parts of URIs."""
 
 
 class ComparisonScope(Enum):
@@ -94,11 +93,11 @@ class ComparisonScope(Enum):
     SUBJECT = "subject"
     SCHEMA_KIND = "lane"
     ONE_TYPE = "one_type"
-    """All active ones, which are of one type: another type is refused under every policy; an unnamed one fits."""
+    """All active ones, which have one type. Another type is refused under every policy; an unnamed type is accepted."""
 
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
-    """A dependency on another version: `name` is what the text calls it (full name, import path, `$ref` target)."""
+    """A dependency on another version: `name` is its name in the text (full name, import path, `$ref` target)."""
 
     name: str
     namespace: str
@@ -112,7 +111,7 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Attachments(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What belongs to the identity of a registered schema beside its text."""
+    """The parts of a registered schema's identity besides its text."""
 
     references: tuple[Reference, ...] = ()
     metadata: Metadata | None = None
@@ -125,7 +124,7 @@ NO_ATTACHMENTS = Attachments()
 class SchemaFormat(NamedTuple):
     """Format of a schema.
 
-    `custom_format` is the name its author gave to a format that nobody here knows: `format` is then the opaque one.
+    `custom_format` is the author's name of a format that is not installed: `format` is the opaque one then.
     """
 
     format: str
@@ -135,7 +134,7 @@ class SchemaFormat(NamedTuple):
 class SchemaKind(NamedTuple):
     """Format and type of versions, which have numbers of their own within it.
 
-    custom_format tells apart what has a name of its own among formats nobody here knows: they share the opaque one.
+    custom_format distinguishes formats that are not installed: all of them have the opaque format.
     """
 
     format: str
@@ -149,11 +148,11 @@ class SchemaKind(NamedTuple):
 
 
 SHA_BYTES: Final = 32
-"""Length of a SHA-256, which ends the tag of a packed text: see `State`."""
+"""Length of a SHA-256 in bytes. It ends the tag of a packed text: see `State`."""
 
 
 class UnpackedText(NamedTuple):
-    """A content until it is packed: text (None: purged), its SHA-256, packed digests, and the record that has it."""
+    """A content before it is packed: text (None: purged), its SHA-256, packed digests, and the number of its record."""
 
     text: bytes | None
     sha: bytes
@@ -162,16 +161,16 @@ class UnpackedText(NamedTuple):
 
 
 class FormatAndTwin(NamedTuple):
-    """The format of a content, and what the same text is in another one: `{"type": "string"}` is Avro and JSON."""
+    """The format of a content, and the same text in another format: `{"type": "string"}` is Avro and JSON."""
 
     format: str
     twin: Content
 
 
 class Content(msgspec.Struct, gc=False):
-    """One text in one language, stored once: its text as it is, or the handle of what is packed (see `State`).
+    """One text in one format, stored once: the text itself, or the handle of the packed text (see `State`).
 
-    Few texts are there in several languages, so most have a format alone.
+    Few texts exist in several formats, so most have only the name of their format.
     """
 
     packed_texts: PackedTexts
@@ -191,18 +190,18 @@ class Content(msgspec.Struct, gc=False):
 
     @property
     def format(self) -> str:
-        """The language."""
+        """Name of the format."""
         format_and_twin = self.format_and_twin
         return format_and_twin if isinstance(format_and_twin, str) else format_and_twin.format
 
     @property
     def same_text_in_other_format(self) -> Content | None:
-        """What the same text is in a further language."""
+        """Content of the same text in another format; None if there is none."""
         format_and_twin = self.format_and_twin
         return None if isinstance(format_and_twin, str) else format_and_twin.twin
 
     def join_format(self, twin: Content | None) -> str | FormatAndTwin:
-        """Return what `format_and_twin` is with another twin."""
+        """Return the value of `format_and_twin` with another twin."""
         return self.format if twin is None else FormatAndTwin(self.format, twin)
 
 
@@ -223,7 +222,8 @@ class SchemaEntry(msgspec.Struct, gc=False):
 class VersionAttributes(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
     """Rare attributes of a version.
 
-    labels are free properties outside identity; ext holds what a dialect sent and gets back unchanged, by dialect.
+    labels are free properties outside identity. dialect_data holds what a dialect sent and gets back unchanged, by
+    dialect.
     """
 
     description: str = ""
@@ -241,12 +241,15 @@ LATEST_TIME = _MASK
 
 
 def pack_origin(uid: int, at: int, seq: int) -> int:
-    """uid, time (ms) and seq of a version or subject in one number: one object instead of three, half the memory."""
+    """Return uid, time (ms) and seq of a version or subject as one number.
+
+    One object instead of three takes half the memory.
+    """
     return uid << 112 | min(max(at, 0), _MASK) << 56 | seq
 
 
 class VersionDetails(msgspec.Struct, frozen=True):
-    """What versions have in common with many others, as first versions have: equal ones are stored once.
+    """Attributes that many versions share, especially first versions. Equal ones are stored once.
 
     policy is the one in force when the version was registered.
     """
@@ -259,7 +262,7 @@ class VersionDetails(msgspec.Struct, frozen=True):
 
     @property
     def is_sharable(self) -> bool:
-        """Whether many versions are likely to have the same details: nothing that is theirs alone."""
+        """Whether many versions are likely to have the same details: there are no individual values."""
         rare = self.attributes
         if rare is None:
             return True
@@ -268,11 +271,11 @@ class VersionDetails(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, gc=False):
-    """One registration in a subject; `origin` see `pack_origin`."""
+    """One registration in a subject. For `origin` see `pack_origin`."""
 
     origin: int
     kind_or_type: SchemaKind | str
-    """The type alone of a kind that has the format of its content and no name of its own: most have a type each."""
+    """Only the type, if the kind has the format of the content and no custom format. Most types occur once."""
     schema: SchemaEntry
     subject: Subject
     details: VersionDetails
@@ -295,32 +298,32 @@ class Version(msgspec.Struct, gc=False):
 
     @property
     def state(self) -> VersionState:
-        """Whether it is deleted."""
+        """Whether it is active, soft-deleted or archived."""
         return self.details.state
 
     @property
     def attributes(self) -> VersionAttributes | None:
-        """What few versions have."""
+        """Attributes that few versions have; None for the others."""
         return self.details.attributes
 
     @property
     def uid(self) -> int:
-        """128-bit name, never given twice."""
+        """128-bit name, never reused."""
         return self.origin >> 112
 
     @property
     def at(self) -> int:
-        """Milliseconds since 1970 UTC."""
+        """Time of the registration in milliseconds since 1970 UTC."""
         return self.origin >> 56 & _MASK
 
     @property
     def seq(self) -> int:
-        """Where in the log it was registered."""
+        """Sequence number of the log record that registered it."""
         return self.origin & _MASK
 
     @property
     def content(self) -> Content:
-        """The text's record."""
+        """Content with its text."""
         return self.schema.content
 
     @property
@@ -345,35 +348,35 @@ class Version(msgspec.Struct, gc=False):
 
 
 class CreatorUsage(NamedTuple):
-    """What a caller has registered and nobody has purged: versions, and the bytes of their texts, one by one."""
+    """Versions that a caller registered and that are not purged, and the total length of their texts in bytes."""
 
     versions: int = 0
     text_bytes: int = 0
 
 
 SKIPPED_ENCODING: Final = (0, "")
-"""In the place of an encoding id that was never given out here."""
+"""Entry of an encoding id that was never assigned here."""
 
 
 class SubjectDetails(msgspec.Struct, frozen=True):
-    """What subjects have in common with many others, or most of them lack: equal ones are stored once."""
+    """Attributes that many subjects share, or that most of them lack. Equal ones are stored once."""
 
     incarnation: int = 1
     numbering: Numbering = Numbering.CONTINUE
     comparison_scope: ComparisonScope = ComparisonScope.SUBJECT
     default_policy: Policy | None = None
     format: str = ""
-    """Only schemas of this format are taken; '' takes all."""
+    """Only schemas of this format are accepted; '' accepts all."""
     custom_format: str = ""
-    """Of the format, where it has a name that nobody here knows: then only that one is taken."""
+    """Name of that format, if it is not installed: then only that one is accepted."""
     highest_kind_versions: dict[SchemaKind, int] | None = None
-    """Kept only once there are two kinds; with one kind, kind numbers are the version numbers."""
+    """Set only if there are several kinds; with one kind, kind numbers are the version numbers."""
     codecs: dict[str, dict[str, str]] | None = None
     encodings: list[tuple[int, str]] | None = None
     """Encoding ids from 1: (version uid, codec name), or `SKIPPED_ENCODING`."""
     default_version: int | None = None
     changed: int = 0
-    """When the subject was last described anew or lost a version (ms); 0: never. A registration has a time itself."""
+    """When the subject was last described or lost a version (ms); 0: never. Registrations have times of their own."""
     description: str = ""
     labels: dict[str, str] | None = None
     dialect_data: dict[str, Any] | None = None
@@ -381,7 +384,7 @@ class SubjectDetails(msgspec.Struct, frozen=True):
 
     @property
     def is_sharable(self) -> bool:
-        """Whether many subjects are likely to have the same details: nothing that is theirs alone."""
+        """Whether many subjects are likely to have the same details: there are no individual values."""
         own = (self.highest_kind_versions, self.codecs, self.encodings, self.labels, self.dialect_data)
         return own == (None,) * len(own) and not self.changed and not self.description
 
@@ -407,28 +410,28 @@ class Subject(msgspec.Struct, gc=False):
 
     @property
     def key(self) -> SubjectKey:
-        """Its full name."""
+        """Namespace and name of the subject."""
         return SubjectKey(self.namespace, self.name)
 
     @property
     def versions(self) -> Sequence[Version]:
-        """Its versions in ascending order; to be read only."""
+        """Its versions in ascending order; must not be changed."""
         versions = self.stored_versions
         return versions if isinstance(versions, list) else () if versions is None else (versions,)
 
     @property
     def uid(self) -> int:
-        """128-bit name of this incarnation, never given twice."""
+        """128-bit name of this incarnation, never reused."""
         return self.origin >> 112
 
     @property
     def at(self) -> int:
-        """Milliseconds since 1970 UTC."""
+        """Time of its creation in milliseconds since 1970 UTC."""
         return self.origin >> 56 & _MASK
 
     @property
     def record_id(self) -> int:
-        """What the record ids of its versions begin with: itself the id of no version."""
+        """Upper bits of the record ids of its versions, with zero in place of a version number."""
         return self.serial << RECORD_ID_VERSION_BITS
 
     @property
@@ -441,7 +444,7 @@ class Subject(msgspec.Struct, gc=False):
 
     @property
     def incarnation(self) -> int:
-        """How many subjects had this name, up to this one."""
+        """Number of subjects with this name so far, this one included."""
         return self.details.incarnation
 
     @property
@@ -456,22 +459,22 @@ class Subject(msgspec.Struct, gc=False):
 
     @property
     def default_policy(self) -> Policy | None:
-        """The policy that its creating dialect wrote down."""
+        """The policy that the creating dialect set."""
         return self.details.default_policy
 
     @property
     def format(self) -> str:
-        """Only schemas of this format are taken; '' takes all."""
+        """Only schemas of this format are accepted; '' accepts all."""
         return self.details.format
 
     @property
     def custom_format(self) -> str:
-        """Name of that format, where nobody here knows it: then only that one is taken."""
+        """Name of that format, if it is not installed: then only that one is accepted."""
         return self.details.custom_format
 
     @property
     def highest_kind_versions(self) -> dict[SchemaKind, int] | None:
-        """The highest number of each kind once there are two; None before."""
+        """The highest number of each kind if there are several kinds; else None."""
         return self.details.highest_kind_versions
 
     @property
@@ -486,17 +489,17 @@ class Subject(msgspec.Struct, gc=False):
 
     @property
     def default_version(self) -> int | None:
-        """Number of the version that was chosen as the default; None: the newest is."""
+        """Number of the version that was chosen as the default; None: the newest one."""
         return self.details.default_version
 
     @property
     def changed_at(self) -> int:
-        """When it was last described anew or lost a version (ms); 0: never."""
+        """When it was last described or lost a version (ms); 0: never."""
         return self.details.changed
 
     @property
     def description(self) -> str:
-        """What people wrote about it."""
+        """Description that users wrote."""
         return self.details.description
 
     @property
@@ -516,14 +519,14 @@ class Subject(msgspec.Struct, gc=False):
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
-    """What is set at one level (subject, namespace or registry); None means "ask the level above".
+    """Settings of one level (subject, namespace or registry). None means the value of the level above.
 
-    ruleset        compatibility ruleset preferred where the format knows it; `name@2` holds it at that version
+    ruleset        compatibility ruleset preferred if the format has it; `name@2` pins that version
     normalize      register the normalised text instead of the author's
-    alias          requests for this subject act on that one
+    alias          requests for this subject apply to that one
     group          metadata property: only versions with an equal value are compared
     validate_*     stricter checks of new schemas
-    default_* / override_*  metadata and rules filled in below / above what a registration brings
+    default_* / override_*  metadata and rules that are merged below / above those of a registration
     """
 
     policy: Policy | None = None
@@ -542,7 +545,10 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NA
 
 
 class BindingIndexKey(NamedTuple):
-    """Where bindings are looked for: kind '' has namespace and name of a subject, `id` type and id of a resource."""
+    """Index key of bindings.
+
+    kind '' has namespace and name of a subject, `id` has type and id of a resource.
+    """
 
     kind: str
     first: str
@@ -550,10 +556,10 @@ class BindingIndexKey(NamedTuple):
 
 
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
-    """A resource of a data system bound to a subject. version number None follows the latest version.
+    """A resource of a data system bound to a subject. version_number None follows the latest version.
 
-    A STRONG binding has its subject for itself, and may take it along when it ends; guid names it in the dialects that
-    give bindings a name.
+    A STRONG binding owns its subject, and may delete it when the binding is removed. guid is its name in the dialects
+    that name bindings.
     """
 
     cluster: str
@@ -569,12 +575,12 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAM
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What is unique: (cluster, resource type, resource, role)."""
+        """The unique key: (cluster, resource type, resource, role)."""
         return self.cluster, self.resource_type, self.resource, self.role
 
     @property
     def index_keys(self) -> tuple[BindingIndexKey, ...]:
-        """Where it is looked for: at its subject, and at its resource's id if it has one."""
+        """Its index keys: its subject, and its resource's id if it has one."""
         of_subject = BindingIndexKey("", *self.subject)
         if not self.resource_id:
             return (of_subject,)
@@ -582,10 +588,10 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAM
 
 
 class Collection(msgspec.Struct):
-    """Named documents of one purpose kept beside the schemas (keys of encryption, exporters, subscriptions …).
+    """Named documents of one purpose, stored beside the schemas (encryption keys, exporters, subscriptions …).
 
-    What they mean is known to whoever owns the collection; here they are JSON texts by key. revision counts changes:
-    a caller that decided on what it saw names it, and is refused when somebody was faster.
+    Only the owner of the collection knows their meaning; here they are JSON texts by key. revision counts changes. A
+    caller passes the revision it decided on, and is refused when another writer was faster.
     """
 
     revision: int = 0
@@ -593,9 +599,9 @@ class Collection(msgspec.Struct):
 
 
 class Namespace(msgspec.Struct):
-    """Subjects with a counter of schema ids of their own.
+    """Subjects with their own counter of schema ids.
 
-    Settings and modes are kept by subject name, so they may precede the subject.
+    Settings and modes are stored by subject name, so they may exist before the subject.
     """
 
     name: str
@@ -606,9 +612,9 @@ class Namespace(msgspec.Struct):
     settings: dict[str, Settings] = {}
     modes: dict[str, Mode] = {}
     incarnations: dict[str, int] = {}
-    """Of names whose subject is no more: how many it had."""
+    """Number of incarnations, by names whose subject no longer exists."""
     used_version_numbers: dict[str, int] = {}
-    """Of names whose version numbers never restart, and whose subject is no more: the highest one."""
+    """Highest version number, by names whose numbers never restart and whose subject no longer exists."""
     format: str = ""
     epoch: int = 0
     changed: int = 0
@@ -623,7 +629,7 @@ class Namespace(msgspec.Struct):
 
 
 class SettingsLevel(NamedTuple):
-    """A place settings and modes can be attached to; both None is the registry, subject None the namespace."""
+    """A level that can have settings and a mode; both None is the registry, subject None the namespace."""
 
     namespace: str | None = None
     subject: str | None = None
@@ -640,9 +646,9 @@ class SubmittedText(NamedTuple):
 
 
 class SchemaDocument(msgspec.Struct, frozen=True):
-    """A schema as a command brings it: text, its SHA-256, what its kind is made of, and derived digests by kind.
+    """A schema in a command: text, its SHA-256, the parts of its kind, and derived digests by kind.
 
-    sent is what the author wrote where another form of it is registered: validators look at that, comments and all.
+    submitted is the author's text, if another form of it is registered. Validators read that text, including comments.
     """
 
     text: bytes
@@ -655,7 +661,7 @@ class SchemaDocument(msgspec.Struct, frozen=True):
 
     @property
     def texts(self) -> dict[bytes, bytes]:
-        """Its texts by SHA-256: the one to register, and the one that was sent."""
+        """Its texts by SHA-256: the one to register, and the author's."""
         own = {self.sha: self.text}
         return own if self.submitted is None else {self.submitted.sha: self.submitted.text, **own}
 

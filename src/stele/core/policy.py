@@ -1,8 +1,8 @@
-"""Compatibility policies in one normal form, and the names the dialects share for the common ones.
+"""Compatibility policies in one normal form, and the names that dialects share for the common ones.
 
-`AllowAny | DenyAll | Directional(backward, forward)`, each direction reaching no version, the latest, all, or all since
-a given one, plus named validators that run in addition (docs/protocols/model.md#policy-normal-form). Pravega's
-policy `Advanced` and the validators of AVRO-1124 are both inside it.
+`AllowAny | DenyAll | Directional(backward, forward)`: each direction covers no version, the latest, all, or all since a
+given one. Named validators run in addition (docs/protocols/model.md#policy-normal-form). Pravega's policy `Advanced`
+and the validators of AVRO-1124 are both expressible in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stele.errors import UnknownPolicy
 
 
 class HasVersionNumber(Protocol):
-    """What a policy needs to know of a version."""
+    """The attribute of a version that a policy uses."""
 
     @property
     def version_number(self) -> int:
@@ -30,7 +30,7 @@ V = TypeVar("V", bound=HasVersionNumber)
 
 
 class RangeKind(Enum):
-    """How far back a direction of a policy looks."""
+    """Which earlier versions a direction of a policy covers."""
 
     NONE = "none"
     LATEST = "latest"
@@ -39,13 +39,13 @@ class RangeKind(Enum):
 
 
 class VersionRange(msgspec.Struct, frozen=True, array_like=True):
-    """One direction of a policy; `since` is the first version number looked at, for Reach.SINCE only."""
+    """One direction of a policy. `since` is the first version number covered, for `RangeKind.SINCE` only."""
 
     kind: RangeKind = RangeKind.NONE
     since: int = 0
 
     def includes(self, position: int, version_number: int) -> bool:
-        """Whether this direction compares with a version: its position, newest first from 0, and its version number."""
+        """Return whether this direction covers a version: its position, newest first from 0, and its version number."""
         match self.kind:
             case RangeKind.NONE:
                 return False
@@ -57,7 +57,7 @@ class VersionRange(msgspec.Struct, frozen=True, array_like=True):
                 return True
 
     def covers(self, other: VersionRange) -> bool:
-        """Whether this direction looks at least at everything the other looks at, whatever is registered."""
+        """Return whether this direction always covers at least every version that the other one covers."""
         if other.kind is RangeKind.NONE or self.kind is RangeKind.ALL:
             return True
         if self.kind is RangeKind.SINCE and other.kind is RangeKind.SINCE:
@@ -79,10 +79,10 @@ class PolicyKind(Enum):
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
-    """What a new schema must satisfy.
+    """The requirements on a new schema.
 
-    backward: the new schema reads what those versions wrote; forward: those versions read what the new schema writes.
-    validators name additional validators, run on every registration.
+    backward: the new schema reads data of those versions; forward: those versions read data of the new schema.
+    validators are the names of additional validators, run on every registration.
     """
 
     kind: PolicyKind = PolicyKind.DIRECTIONAL
@@ -91,24 +91,29 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAME
     validators: tuple[str, ...] = ()
 
     def list_comparisons(self, newest_first: Iterable[V]) -> Iterator[tuple[V, bool, bool]]:
-        """(version, backward, forward) for every version to compare with, newest first; takes no more than it needs."""
+        """Yield (version, backward, forward) for every version to compare with, newest first.
+
+        Takes no more versions than needed.
+        """
         for position, version in enumerate(newest_first):
             backward = self.backward.includes(position, version.version_number)
             forward = self.forward.includes(position, version.version_number)
             if not backward and not forward:
-                return  # Positions rise and version numbers fall: no later one is reached either.
+                return  # Positions rise and version numbers fall, so no later one is included either.
             yield version, backward, forward
 
     @property
     def exact_name(self) -> str | None:
-        """The common name of exactly this policy, or None (a `since` reach, validators, or mixed reaches)."""
+        """The common name of exactly this policy, or None (a `since` range, validators, or mixed ranges)."""
         return _NAME_OF.get(self)
 
     @property
     def nearest_name(self) -> str:
-        """The common name of this policy or of the nearest stricter one, never a laxer one.
+        """The common name of this policy or of the nearest stricter one. Validators are ignored.
 
-        SchemaSource: docs/protocols/model.md#c9.
+        DENY_ALL, for which no name is strict enough, gives FULL_TRANSITIVE.
+
+        Source: docs/protocols/model.md#c9.
         """
         if self.kind is PolicyKind.DENY_ALL:
             return "FULL_TRANSITIVE"

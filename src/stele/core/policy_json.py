@@ -1,4 +1,4 @@
-"""Policies as programs write them: the normal form of `policy` in plain words, for every API that shows it exactly.
+"""Policies as JSON for programs: the normal form of `policy` in plain words, for every API that shows it exactly.
 
 {"kind": "directional", "backward": "latest", "forward": "since:3", "checkers": ["lint"]}
 """
@@ -15,7 +15,7 @@ from stele.core.policy import NO_VERSIONS, Policy, PolicyKind, RangeKind, Versio
 from stele.errors import UnknownPolicy
 
 MAX_VALIDATORS: Final = 32
-"""Validators of one policy, at most: each reads every schema that is registered."""
+"""Maximum number of validators of one policy: each reads every schema that is registered."""
 
 _SINCE: Final = "since:"
 _LONGEST: Final = len(str(MAX_INT32))
@@ -26,12 +26,12 @@ RangeText = Annotated[
 
 
 class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"}):
-    """What a new schema must satisfy.
+    """The requirements on a new schema.
 
-    kind      `directional` compares; `allow_any` lets everything in, `deny_all` nothing after a subject's first schema
+    kind      `directional` compares; `allow_any` accepts everything, `deny_all` nothing after a subject's first schema
     backward  the versions whose data the new schema must read
     forward   the versions that must read the new schema's data
-    validators  names of validators that are asked in addition, in this order; `checkers` in JSON
+    validators  names of validators that run in addition, in this order; `checkers` in JSON
     """
 
     kind: Literal["directional", "allow_any", "deny_all"] = "directional"
@@ -41,20 +41,20 @@ class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"})
 
     @classmethod
     def from_policy(cls, policy: Policy) -> PolicyJson:
-        """Return the words of a policy."""
+        """Return the JSON form of a policy."""
         return cls(policy.kind.value, print_range(policy.backward), print_range(policy.forward), policy.validators)
 
     @classmethod
     def when_unnamed(cls, policy: Policy) -> PolicyJson | None:
-        """Return the words of a policy that none of the common names says exactly; None where one does."""
+        """Return the JSON form of a policy that has no exact common name; None for one that has."""
         return None if policy.exact_name is not None else cls.from_policy(policy)
 
     @property
     def to_policy(self) -> Policy:
-        """The policy meant, in normal form: one that compares with nothing lets everything in.
+        """Return the policy in normal form. One that compares with nothing accepts everything.
 
-        Raises `UnknownPolicy` for a stretch that is none, directions beside a kind that has none, a validator named
-        twice or ''.
+        Raises `UnknownPolicy` for an invalid range, for directions with a kind that has none, and for a validator that
+        is repeated or ''.
         """
         kind, backward, forward = PolicyKind(self.kind), parse_range(self.backward), parse_range(self.forward)
         undirected = backward == forward == NO_VERSIONS
@@ -73,7 +73,7 @@ def print_range(versions: VersionRange) -> str:
 
 
 def parse_range(text: str) -> VersionRange:
-    """Return the direction in such words. Raises `UnknownPolicy`."""
+    """Return the direction from its words. Raises `UnknownPolicy`."""
     if text.startswith(_SINCE):
         number = text.removeprefix(_SINCE)
         if number.isascii() and number.isdigit() and len(number) <= _LONGEST and 0 < int(number) <= MAX_INT32:

@@ -1,4 +1,4 @@
-"""The doors through which the pure core meets the world: schema formats above it, the log below it."""
+"""The interfaces between the pure core and its environment: schema formats and the log."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class TextForm(Enum):
-    """The texts a parsed schema can be printed as; each is stable for ever."""
+    """The forms in which a parsed schema can be printed. Each is stable for ever."""
 
     PRINTED = "printed"
     """Same meaning, same member order, no insignificant white space: what the Confluent dialect stores and returns."""
     NORMALIZED = "normalized"
-    """PRINTED, and everything whose order has no meaning is sorted: equal for schemas that differ in style only."""
+    """PRINTED, with everything sorted whose order has no meaning: equal for schemas that differ only in style."""
     CANONICAL = "canonical"
-    """Only what a reader of data needs (Avro: parsing canonical form). Fingerprints are made of it."""
+    """Only the parts that a reader of data needs (Avro: parsing canonical form). Fingerprints use it."""
 
-    __hash__ = object.__hash__  # Members are parts of keys of caches; the one of `Enum` is written in Python.
+    __hash__ = object.__hash__  # Members are parts of cache keys, and that of `Enum` is slow Python code.
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -48,10 +48,10 @@ class Field(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Parsed(Protocol):
-    """A schema after parsing: opaque to everyone but its own format, immutable, safe to share between threads.
+    """A parsed schema: opaque except to its own format, immutable, safe to share between threads.
 
-    One that takes more or less memory than its text lets expect says how many bytes in an attribute `memory_size`, so
-    that caches can count it.
+    If its memory differs much from what its text suggests, an attribute `memory_size` has the number of bytes, so that
+    caches can count it.
     """
 
     @property
@@ -61,10 +61,10 @@ class Parsed(Protocol):
 
 
 class Codec(Protocol):
-    """Encodes, decodes and validates single data of one schema. Payload only: no frame, no schema id."""
+    """Encodes, decodes and validates data of one schema. Payload only: no frame, no schema id."""
 
     def encode(self, datum: Any) -> bytes:
-        """Bytes of one datum. Raises `EncodeError`."""
+        """Return the bytes of one datum. Raises `EncodeError`."""
         ...
 
     def decode(self, data: bytes) -> Any:
@@ -75,11 +75,11 @@ class Codec(Protocol):
         ...
 
     def validate(self, datum: Any) -> list[str]:
-        """Why the datum does not fit, one sentence each with its path; empty when it fits."""
+        """Return why the datum is invalid, one sentence each with its path; empty when it is valid."""
         ...
 
     def example(self) -> Any:
-        """Return a small datum that fits. Raises `EncodeError` or `Invalid` when none is found."""
+        """Return a small valid datum. Raises `EncodeError` or `Invalid` when none is found."""
         ...
 
 
@@ -87,7 +87,7 @@ P = TypeVar("P", bound=Parsed)
 
 
 class Format(Protocol[P]):
-    """One schema language. Entry point group `stele.formats`; the built-in ones come in by the same door."""
+    """One schema language. Loaded from the entry point group `stele.formats`, also the built-in ones."""
 
     @property
     def name(self) -> str:
@@ -103,8 +103,8 @@ class Format(Protocol[P]):
     def rulesets(self) -> Sequence[str]:
         """Full names (`name@1`) of every version of the compatibility rulesets; the name of the first is the default.
 
-        Empty: nothing can be compared. A name without a version counts as version 1. What a format promises about
-        names and versions, and how to keep that: `stele.formats.rulesets`.
+        Empty if the format cannot compare schemas. A name without a version counts as version 1.
+        `stele.formats.rulesets` says what a format guarantees about names and versions, and how.
         """
         ...
 
@@ -113,9 +113,9 @@ class Format(Protocol[P]):
 
         references maps reference names (Avro full name, import path, `$ref` target) to document texts, dependencies
         before dependants, the transitive closure flattened. name is the document's own file name, for imports.
-        strict=False accepts what an older registry stored (bad names, bad defaults) as long as it has a meaning; what
-        strict=True accepts has the same parsed form either way.
-        Raises `MalformedSchema` with the place, `UnresolvedReference`; never anything else, in bounded time.
+        strict=False accepts texts that an older registry stored (bad names, bad defaults) as long as they have a
+        meaning. A text that strict=True accepts has the same parsed form either way. Raises only `MalformedSchema` with
+        the position and `UnresolvedReference`, in bounded time.
         """
         ...
 
@@ -124,15 +124,15 @@ class Format(Protocol[P]):
         ...
 
     def render(self, parsed: P, style: str) -> str | None:
-        """Another representation (`resolved`, `serialized`, `ignore_extensions` …); None for a style unknown here."""
+        """Return another form (`resolved`, `serialized`, `ignore_extensions` …); None for a style unknown here."""
         ...
 
     def fingerprints(self, parsed: P) -> Mapping[str, bytes]:
-        """Digests of the CANONICAL form by kind (`rabin` is 8 bytes big-endian, `md5` 16, `sha256` 32)."""
+        """Return digests of the CANONICAL form by kind (`rabin` is 8 bytes big-endian, `md5` 16, `sha256` 32)."""
         ...
 
     def check(self, reader: P, writer: P, ruleset: str = "") -> list[Finding]:
-        """Whether the reader's schema can read data of the writer's: no finding that `breaks` means yes.
+        """Return findings on whether the reader's schema can read data of the writer's: it can if none `breaks`.
 
         ruleset is a full name, a bare name for its newest version, or '' for that of the default. Raises
         `UnknownRuleset`.
@@ -144,7 +144,7 @@ class Format(Protocol[P]):
         ...
 
     def arrow_schema(self, parsed: P) -> pa.Schema:
-        """Return the table shape of data of this schema. Raises `NotInstalled` without pyarrow."""
+        """Return the Arrow schema of data of this schema. Raises `NotInstalled` without pyarrow."""
         ...
 
     def codec(self, writer: P, reader: P | None = None) -> Codec:
@@ -166,49 +166,49 @@ class LogEntry(NamedTuple):
 
 
 make_entry: Final[Callable[[Sequence[Any]], LogEntry]] = partial(tuple.__new__, LogEntry)
-"""Make an entry of a pair: `LogEntry._make`, which is not of C, takes half as long again."""
+"""Make an entry from a pair. `LogEntry._make` takes half as long again, because it is not implemented in C."""
 
 
 class Log(Protocol):
     """A totally ordered, durable sequence of records. A driver knows no rules; it only keeps order and bytes.
 
-    Every method may raise `StoreError` or `StoreTimeout`. Checksums are not a driver's business:
-    `stele.storage.chained_log` adds them to every driver.
+    Every method may raise `StoreError` or `StoreTimeout`. Drivers have no checksums: `stele.storage.chained_log` adds
+    them to every driver.
     """
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 … atomically and durably; False, and nothing written, when the head has moved.
+        """Write records at expected+1 … atomically and durably. Return False, and write nothing, if the head has moved.
 
-        Raises `RecordsTooLarge` when the store takes no write of that size; nothing is written then.
+        Raises `RecordsTooLarge`, and writes nothing, if the store accepts no write of that size.
         """
         ...
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense."""
+        """Return at most limit entries with seq > after, in order and without gaps."""
         ...
 
     async def head(self) -> int:
-        """Sequence number of the last durable record, 0 when empty: a linearizable barrier."""
+        """Return the sequence number of the last durable record, 0 when empty: a linearizable barrier."""
         ...
 
     @property
     def notices_at_once(self) -> bool:
-        """Whether `has_changed` knows of every append that has returned anywhere; else it may be late."""
+        """Whether `has_changed` knows of every finished append of all processes; else it may be late."""
         ...
 
     def has_changed(self) -> bool:
         """Return a cheap, synchronous hint: True means that another process may have appended since the last call.
 
-        Never falsely negative where the log `notices_at_once`; elsewhere only `head` and `tail` are sure.
+        Never falsely negative if the log `notices_at_once`; otherwise only `head` and `tail` are reliable.
         """
         ...
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Fairness between writers of several processes. Correctness never depends on it."""
+        """Give writers of several processes fair turns. Correctness never depends on it."""
         ...
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return when the head may be past `after`, or when timeout seconds have gone."""
+        """Wait until the head may be past `after`, at most timeout seconds."""
         ...
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
@@ -220,15 +220,15 @@ class Log(Protocol):
         ...
 
     async def erase(self, seq: int, record: bytes) -> None:
-        """Overwrite the record at seq with a redacted one, for bodies purged on purpose; order and seq stay."""
+        """Overwrite the record at seq with a redacted one, from which purged texts were removed; order and seq stay."""
         ...
 
     async def require_writable(self) -> None:
-        """Raise the `StoreError` that an append would meet now, as far as that can be known without one."""
+        """Raise the `StoreError` that an append would raise now, as far as that can be known without one."""
         ...
 
     def may_lack_records(self) -> bool:
-        """Whether records may have been acknowledged that this log does not have: it is a copy or was restored."""
+        """Return whether acknowledged records may be missing in this log, because it is a copy or was restored."""
         ...
 
     async def expect_lost_records(self) -> None:
@@ -236,5 +236,5 @@ class Log(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release files and threads; the log stays on its medium."""
+        """Release files and threads. The stored log is not deleted."""
         ...

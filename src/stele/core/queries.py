@@ -1,4 +1,4 @@
-"""Questions to a state. Pure reads: nothing here changes anything but the lazily built indexes."""
+"""Queries on a state. Pure reads: they change only the lazily built indexes."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ _DEFAULT_LEVEL = SettingsLevel(DEFAULT_NAMESPACE)
 
 
 def settings_for(state: State, level: SettingsLevel) -> Settings:
-    """Return the settings in force at a level: each one from the nearest level that has it."""
+    """Return the settings in force at a level: each value from the nearest level that has it."""
     namespace = None if level.namespace is None else state.namespaces.get(level.namespace)
     if namespace is None or not namespace.settings:  # nothing is set below the registry
         return state.settings or NO_SETTINGS
     layers = [own for place in _levels_upwards(level) if (own := state.settings_at(place)) is not None]
-    if len(layers) < 2:  # the commonest cases by far
+    if len(layers) < 2:  # by far the most common cases
         return layers[0] if layers else NO_SETTINGS
     merged: dict[str, object] = {}
     for own in layers:
@@ -85,7 +85,7 @@ def _levels_upwards(level: SettingsLevel) -> Iterator[SettingsLevel]:
 def policy_for(state: State, key: SubjectKey) -> Policy:
     """Return the policy in force.
 
-    The first of these: the subject's, the one it was created with, its namespace's, the registry's, BACKWARD.
+    The first one set of these: the subject's, the one it was created with, its namespace's, the registry's, BACKWARD.
     """
     own = state.settings_at(SettingsLevel(*key))
     if own is not None and own.policy is not None:
@@ -97,9 +97,9 @@ def policy_for(state: State, key: SubjectKey) -> Policy:
 
 
 def mode_for(state: State, level: SettingsLevel) -> Mode:
-    """Return the mode in force at a level: the nearest one.
+    """Return the mode in force at a level: that of the nearest level that has one.
 
-    READONLY_OVERRIDE of the default namespace wins everywhere.
+    READONLY_OVERRIDE of the default namespace applies everywhere.
     """
     if state.mode_at(_DEFAULT_LEVEL) is Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
@@ -111,12 +111,12 @@ def mode_for(state: State, level: SettingsLevel) -> Mode:
 
 
 def ruleset_version(state: State, format_name: str, name: str) -> int:
-    """Return the version in force of a ruleset by its bare name: the one taken over, else the first."""
+    """Return the version in force of a ruleset by its bare name: the adopted one, else version 1."""
     return state.rulesets.get((format_name, name), FIRST)
 
 
 def adopted_rulesets(state: State, format_name: str) -> tuple[tuple[str, int], ...]:
-    """(bare name, version) of all rulesets of a format that were taken over, sorted."""
+    """Return (bare name, version) of all adopted rulesets of a format, sorted."""
     return tuple(sorted((name, version) for (fmt, name), version in state.rulesets.items() if fmt == format_name))
 
 
@@ -124,12 +124,12 @@ def adopted_rulesets(state: State, format_name: str) -> tuple[tuple[str, int], .
 
 
 def list_versions(subject: Subject | None, states: frozenset[VersionState] = ACTIVE_ONLY) -> list[Version]:
-    """Versions of those states, ascending."""
+    """Return the versions with those states, ascending."""
     return [] if subject is None else [version for version in subject.versions if version.state in states]
 
 
 def next_version_number(state: State, key: SubjectKey) -> int:
-    """Return the number that the next version of a subject gets, which need not exist yet."""
+    """Return the number of the next version of a subject, which need not exist yet."""
     subject = state.find_subject(key)
     if subject is not None:
         return subject.highest_version_number + 1
@@ -149,7 +149,7 @@ def latest_version(subject: Subject | None) -> Version | None:
 def get_version(
     state: State, key: SubjectKey, version_number: int | None, states: frozenset[VersionState] = ACTIVE_ONLY
 ) -> Version:
-    """Return one version; version number None is the newest of those states.
+    """Return one version; version_number None is the newest with those states.
 
     Raises `SubjectNotFound`, `VersionNotFound`.
     """
@@ -170,7 +170,7 @@ def get_version(
 def list_subjects(
     state: State, namespaces: Iterable[Namespace], states: frozenset[VersionState] = ACTIVE_ONLY
 ) -> list[Subject]:
-    """Subjects with at least one version of those states, sorted by namespace and name."""
+    """Return the subjects with at least one version with those states, sorted by namespace and name."""
     subjects = [
         subject
         for namespace in namespaces
@@ -181,7 +181,7 @@ def list_subjects(
 
 
 def visible_namespaces(state: State) -> list[Namespace]:
-    """Namespaces that were not deleted and hold or once held something; the default one always; sorted by name."""
+    """Return namespaces that are not deleted and have or had content, and always the default one; sorted by name."""
     namespaces = [
         s
         for s in state.namespaces.values()
@@ -191,7 +191,7 @@ def visible_namespaces(state: State) -> list[Namespace]:
 
 
 def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntry:
-    """Return what a schema id stands for. Raises `ContentNotFound`."""
+    """Return the entry of a schema id. Raises `ContentNotFound`."""
     place = state.namespaces.get(namespace)
     entry = None if place is None else place.schema_entries.get(schema_id)
     if entry is None:
@@ -202,12 +202,12 @@ def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntr
 def list_referrers(
     state: State, key: SubjectKey, version_number: int, states: frozenset[VersionState] = ACTIVE_ONLY
 ) -> list[Version]:
-    """Versions of those states that refer to a version, in order of registration."""
+    """Return the versions with those states that refer to a version, in order of registration."""
     return [row for row in state.referrers.get((*key, version_number), ()) if row.state in states]
 
 
 def find_version_by_uid(state: State, uid: int) -> Version | None:
-    """Return the version with that uid, of a closed incarnation too; None after a purge."""
+    """Return the version with that uid, also of an ended incarnation; None after a purge."""
     return state.get_index("by_uid", _uid_index).get(uid)
 
 
@@ -216,7 +216,7 @@ def _uid_index(state: State) -> dict[int, Version]:
 
 
 def get_version_by_record_id(state: State, number: int) -> Version:
-    """Return the version with that record id, of a closed incarnation too. Raises `ContentNotFound`."""
+    """Return the version with that record id, also of an ended incarnation. Raises `ContentNotFound`."""
     subject = find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
     version = None if subject is None else find_version(subject, number & (1 << RECORD_ID_VERSION_BITS) - 1)
     if version is None:
@@ -225,9 +225,9 @@ def get_version_by_record_id(state: State, number: int) -> Version:
 
 
 def find_incarnation(state: State, serial: int) -> Subject | None:
-    """Return the incarnation of a subject with that serial, closed or not.
+    """Return the incarnation of a subject with that serial, ended or not.
 
-    None when there is none, or all was purged.
+    None when there is none, or all its versions were purged.
     """
     return state.get_index("by_serial", _serial_index).get(serial)
 
@@ -243,7 +243,7 @@ def _all_subjects(state: State) -> Iterator[Subject]:
 
 
 def find_usage_of_creator(state: State, name: str) -> CreatorUsage:
-    """Return what a caller has registered and nobody has purged; '' stands for all without a name together."""
+    """Return how much a caller registered that is not purged; '' stands for all callers without a name together."""
     return state.get_index("by_creator", _creator_index).get(name, CreatorUsage())
 
 
@@ -283,12 +283,12 @@ def _origin_index(state: State) -> dict[str, tuple[Version, ...]]:
 
 
 def list_contents(state: State) -> Iterator[Content]:
-    """Return every text in every language it was registered in."""
+    """Return every text in every format in which it was registered."""
     return (content for first in state.contents.values() for content in list_formats_of_text(first))
 
 
 def find_content_by_digest(state: State, kind: str, digest: bytes) -> Content | None:
-    """Return the content with that digest, the one known for longest if there are several.
+    """Return the content with that digest, the oldest one if there are several.
 
     Kinds: see `digests.KINDS`.
     """
@@ -308,10 +308,10 @@ def _digest_index(state: State) -> dict[bytes, tuple[Content, ...]]:
 
 
 def get_encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
-    """Return the version and codec an encoding id of a subject stands for.
+    """Return the version and codec of an encoding id of a subject.
 
-    The present incarnation answers first; ids it never gave are looked for in the closed ones, newest first, since
-    data written then is still there. Raises `SubjectNotFound`, `EncodingNotFound`.
+    The present incarnation is searched first. Ids that it never assigned are searched in the ended ones, newest first,
+    since data written then may still exist. Raises `SubjectNotFound`, `EncodingNotFound`.
     """
     present = state.find_subject(key)
     past = (subject for subject in reversed(state.closed) if subject.key == key)
@@ -355,7 +355,7 @@ def _binding_index(state: State) -> dict[BindingIndexKey, tuple[Binding, ...]]:
 
 
 def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Binding]:
-    """Return all bindings to the subjects of these ones, or of the resources they are of by type and id, or by key."""
+    """Return all bindings that share with these a subject, a resource by type and id, or a key."""
     near = list(bindings)
     same = (state.bindings[row.key] for row in near if row.key in state.bindings)
     return frozenset(
@@ -369,13 +369,13 @@ def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Bind
 def resolve_references(
     state: State, references: Iterable[Reference], states: frozenset[VersionState] = ACTIVE_OR_SOFT_DELETED
 ) -> tuple[tuple[str, bytes], ...]:
-    """(name, SHA-256 of the text) of all references, theirs too, dependencies first.
+    """Return (name, SHA-256 of the text) of all direct and indirect references, dependencies first.
 
-    states are those the direct targets may have. What these refer to in turn is registered, so it may be soft-deleted.
-    Raises `UnresolvedReference`.
+    states are the allowed states of the direct targets. Their own references are registered, so they may be
+    soft-deleted. Raises `UnresolvedReference`.
     """
     direct = list(references)
-    if not direct:  # the commonest case by far
+    if not direct:  # by far the most common case
         return ()
     for reference in direct:
         _referenced_version(state, reference, states)
@@ -398,7 +398,7 @@ def resolve_references(
 
 
 def measure_reference_depth(state: State, references: Iterable[Reference]) -> int:
-    """Return how many references follow one another at most: 0 for none, 1 for references to what has none itself."""
+    """Return the length of the longest chain of references: 0 for none, 1 if the targets have none themselves."""
     depths: dict[tuple[SubjectKey, int], int] = {}
     pending = [(reference, False) for reference in references]
     if not pending:
@@ -445,9 +445,9 @@ def find_equal_version(
 ) -> Version | None:
     """Return the version of a subject equal to a document: the newest under IDENTITY, else the lowest active one.
 
-    SchemaSource: docs/protocols/model.md#c7.
+    Source: docs/protocols/model.md#c7.
 
-    kind is the document's: identity is that of its format alone, None of any.
+    kind is the kind of the document. IDENTITY requires the same format (None: any format), DIGEST the same kind.
     """
     subject = state.find_subject(key)
     if equality is Equality.NEVER or subject is None:
@@ -479,7 +479,7 @@ def _has_type(version: Version, kind: SchemaKind | None, media_type: str) -> boo
 
 
 def live_versions_by_digest(state: State, digest: bytes, kind: SchemaKind) -> list[Version]:
-    """Live versions of a kind, in all subjects, whose content has that digest (see `digests.digest_key`)."""
+    """Return the active versions of a kind, in all subjects, whose content has a digest (see `digests.digest_key`)."""
     known = (schema for content in _contents_with_digest(state, digest) for schema in list_entries(content))
     return [
         use
@@ -490,7 +490,7 @@ def live_versions_by_digest(state: State, digest: bytes, kind: SchemaKind) -> li
 
 
 def find_content(state: State, sha: bytes, format_name: str) -> Content | None:
-    """Return what a text is in a language, if it was registered in it."""
+    """Return the content of a text in a format, if it was registered in that format."""
     return next((row for row in list_formats_of_text(state.contents.get(sha)) if row.format == format_name), None)
 
 
@@ -503,9 +503,9 @@ def schemas_with_text(state: State, sha: bytes, format_name: str | None = None) 
 def find_schema_id(
     state: State, namespace: str, sha: bytes, format_name: str, attachments: Attachments
 ) -> SchemaEntry | None:
-    """Return the schema id a namespace gave to a text of a format with those attachments.
+    """Return the schema id of a text of a format with those attachments in a namespace.
 
-    It is the lowest one where an import brought several.
+    It is the lowest one if an import registered several.
     """
     entries = (
         g
@@ -516,7 +516,7 @@ def find_schema_id(
 
 
 def inherit_attachments(state: State, key: SubjectKey, attachments: Attachments) -> Attachments:
-    """Attachments as registered: what is absent comes from the newest version, all between defaults and overrides."""
+    """Return attachments as registered: absent ones come from the newest version, then defaults and overrides apply."""
     settings = settings_for(state, SettingsLevel(*key))
     before = latest_version(state.find_subject(key))
     metadata, rule_set = attachments.metadata, attachments.rule_set
@@ -524,7 +524,7 @@ def inherit_attachments(state: State, key: SubjectKey, attachments: Attachments)
         metadata = metadata if metadata is not None else before.schema.attachments.metadata
         rule_set = rule_set if rule_set is not None else before.schema.attachments.rule_set
     if settings is NO_SETTINGS and metadata is None and rule_set is None:
-        return attachments  # the commonest case by far
+        return attachments  # by far the most common case
     metadata = merge_metadata(merge_metadata(settings.default_metadata, metadata), settings.override_metadata)
     rule_set = merge_rule_sets(merge_rule_sets(settings.default_rule_set, rule_set), settings.override_rule_set)
     return Attachments(attachments.references, metadata.in_stored_order() if metadata else None, rule_set)

@@ -1,7 +1,7 @@
 """Names of rulesets: `confluent@2` is version 2 of the rules `confluent`; `confluent` alone leaves the version open.
 
-A version never changes its verdicts: rules that are mended get the next number, beside the old ones. Which number a
-registry uses is in its log (see `commands.AdoptRulesets`), so a new release changes no verdict by itself.
+A version never changes its verdicts: corrected rules get the next number, beside the old ones. The log says which
+number a registry uses (see `commands.AdoptRulesets`), so a new release alone changes no verdict.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ FIRST: Final = 1
 
 _MARK = "@"
 _LONGEST = 9
-"""Digits of a version number."""
+"""Maximum number of digits of a version number."""
 
 
 @lru_cache(1024)
 def split_ruleset(ruleset: str) -> tuple[str, int | None]:
-    """Name and version of a ruleset; None when it names no version. Raises `UnknownRuleset` for no number after `@`."""
+    """Return name and version of a ruleset; None for no version. Raises `UnknownRuleset` if `@` precedes no number."""
     name, mark, version = ruleset.rpartition(_MARK)
     if not mark:
         return ruleset, None

@@ -1,7 +1,7 @@
-"""Documents whose secret members are sealed: the shape they have in the log; pure, without any encryption.
+"""Documents with sealed secret members, in the shape that is stored in the log; pure, without any encryption.
 
-A document is a JSON object. Its secret members stand together, encrypted, in the member `sealed`, which says the id of
-the key and the names of the members. No document has a member of that name by itself.
+A document is a JSON object. Its secret members are encrypted together in the member `sealed`, which also has the id of
+the key and the names of the members. No document has a member of that name itself.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import msgspec
 from stele.core.events import Event, ItemsChanged, LogRecord
 
 SEALED: Final = "sealed"
-"""Name of the member."""
+"""Name of the member with the seal."""
 
 _MARK: Final = b'"sealed":{"key":'
-"""In every document that is sealed; in others only by chance."""
+"""Bytes that every sealed document contains; others contain them only by chance."""
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """What stands in the place of secret members.
+    """Replaces the secret members of a document.
 
     key      id of the key that sealed them
     members  their names, sorted
@@ -71,7 +71,7 @@ def put_seal(document: bytes, seal: Seal) -> bytes:
 
 
 def replace_seal(document: bytes, opened: bytes) -> bytes:
-    """Inverse of `put_seal`: opened is what `take_members` gave."""
+    """Return a document with its members in place of the seal. `opened` is the object that `take_members` returned."""
     members = _decoder.decode(document)
     members.pop(SEALED, None)
     return _encoder.encode({**members, **_decoder.decode(opened)})
@@ -85,7 +85,7 @@ def strip_secrets(document: bytes, names: Iterable[str]) -> bytes:
 
 
 def is_resealed(record: LogRecord, earlier: LogRecord) -> bool:
-    """Whether a record is an earlier one with secrets sealed since, or sealed with another key."""
+    """Return whether a record differs from an earlier one only in secrets that were sealed, or sealed again, since."""
     return (
         record.metadata == earlier.metadata
         and len(record.events) == len(earlier.events)

@@ -1,9 +1,9 @@
-"""A state as bytes and back: start-up without replaying the whole log.
+"""Encodes a state as bytes and decodes it, to start without replaying the whole log.
 
-Compact rows hold the facts; links are rebuilt. A snapshot begins with a head, which says how long the pieces are that
+Compact rows hold the facts; links are rebuilt. A snapshot begins with a head that has the lengths of the pieces that
 follow: packed texts, the digests of all contents, and batches of rows. They are read one after another, and the memory
-of those that were read is given back where it can be, so that loading takes little more memory than the state. A
-snapshot of another layout is no error for the caller: the log has everything, so it replays.
+of pieces that were read is released if possible, so that loading takes little more memory than the state. A snapshot of
+another layout is no error: the caller replays the log, which has everything.
 """
 
 from __future__ import annotations
@@ -55,10 +55,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _AttachmentRow = tuple[tuple[Reference, ...], Metadata | None, DataRuleSet | None] | None
-"""References, metadata, rule set; None for none of them."""
+"""References, metadata, rule set; None if all are absent."""
 _ContentRow = tuple[str, int | tuple[bytes, bytes, int], bool]
-"""Format, handle of the packed text (SHA-256, digests and seq of one whose text was purged from the log), and whether
-the row before has the same text in another format."""
+"""Format, packed text, and whether the row before has the same text in another format.
+
+The packed text is a handle. For a text that was purged from the log it is the SHA-256, the digests and the seq.
+"""
 _SchemaRow = tuple[str, int, int, _AttachmentRow]
 """namespace, schema id, number of the content, attachments."""
 
@@ -105,7 +107,7 @@ _SubjectRow = tuple[str, str, bytes, int, int, int, int, list[_VersionRow]]
 """namespace, name, origin, serial, number of the details, highest version number, epoch, versions."""
 
 _ORIGIN_BYTES = 30
-"""Of an origin: 16 of the uid, 7 of the time, 7 of the seq."""
+"""Bytes of an origin: 16 of the uid, 7 of the time, 7 of the seq."""
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -134,11 +136,11 @@ class _Head(msgspec.Struct, array_like=True):
 
 _HEAD_LENGTH_BYTES: Final = 8
 _GIVEN_BACK_BYTES: Final = 1 << 20
-"""Of memory that are given back together."""
+"""Bytes of memory that are released together."""
 
 
 class _Tables:
-    """Values many versions share, numbered in the order they are met."""
+    """Values that many versions share, numbered in the order in which they occur."""
 
     def __init__(self, state: State) -> None:
         self.schemas = {
@@ -152,12 +154,12 @@ class _Tables:
 
 
 def _number_object(table: dict[int, tuple[int, T]], value: T) -> int:
-    """Return the number of a value in a table by the object: it may hold what cannot be hashed."""
+    """Return the number of a value in a table by object identity, as the value may be unhashable."""
     return table.setdefault(id(value), (len(table), value))[0]
 
 
 def dump_state(state: State) -> bytes:
-    """Return the state as bytes. Packs loose texts first; not within a draft."""
+    """Return the state as bytes. Packs loose texts first. Must not be called within a draft."""
     state.pack_texts(rest=True)
     tables = _Tables(state)
     digests = state.contents.dump()
@@ -263,7 +265,7 @@ _subjects = msgspec.msgpack.Decoder(list[_SubjectRow])
 class _Pieces:
     """Reads a snapshot from its beginning to its end.
 
-    Where it is in memory that was mapped for it alone, the pages that were read go back to the system.
+    If the memory is a private map of the snapshot, pages that were read are returned to the system.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
@@ -275,7 +277,7 @@ class _Pieces:
             self._pages = owner
 
     def read(self, length: int) -> memoryview:
-        """Return the next piece, and forget those before. Raises ValueError when there is less."""
+        """Return the next piece, and release those before. Raises ValueError if too few bytes are left."""
         self._give_back()
         start, self._at = self._at, self._at + length
         if self._at > len(self._data):
@@ -290,21 +292,21 @@ class _Pieces:
 
 
 class _SharedNumbers:
-    """One object for each handle, id and serial: they count the same things, and an int takes 32 bytes."""
+    """One object per number: handles, ids and serials have the same values, and an int takes 32 bytes."""
 
     def __init__(self, size: int) -> None:
         self._row = [*range(size)]
         self._others: dict[int, int] = {}
 
     def share(self, number: int) -> int:
-        """Return the number as the object that all have."""
+        """Return the shared object of a number."""
         return self._row[number] if number < len(self._row) else self._others.setdefault(number, number)
 
 
 def load_state(data: bytes | memoryview) -> State | None:
-    """Inverse of `dump_state`; None when the bytes have another layout.
+    """Return the state from the bytes of `dump_state`; None when the bytes have another layout.
 
-    Pages of a memory map go back to the system while it is read: then data can be read once.
+    Pages of a memory map are returned to the system while it is read. Such data can be read only once.
     """
     pieces = _Pieces(data)
     try:
@@ -347,7 +349,7 @@ def _decode_rows(pieces: _Pieces, lengths: list[int], decoder: msgspec.msgpack.D
 def _load_contents(
     state: State, numbers: _SharedNumbers, rows: Iterable[_ContentRow], digests: SortedDigests
 ) -> list[Content]:
-    """Return all contents by their numbers, and have the state know them."""
+    """Return all contents by their numbers, and add them to the state."""
     contents: list[Content] = []
     first_ones: list[Content] = []
     packed_texts, intern_value = state.packed_texts, state.intern_value
@@ -387,7 +389,7 @@ def _load_schema(
 def _load_subjects(
     state: State, numbers: _SharedNumbers, head: _Head, subject_rows: Iterable[_SubjectRow], schemas: list[SchemaEntry]
 ) -> None:
-    # Long because it runs for every version: calls would take a third of the time of a start.
+    # Not split up, because it runs for every version: calls would take a third of the start-up time.
     details = [_load_details(state, row) for row in head.details]
     version_details = [_share_version_details(state, row) for row in head.version_details]
     namespaces, to_int = state.namespaces, int.from_bytes
@@ -449,7 +451,7 @@ def _share_version_details(state: State, details: VersionDetails) -> VersionDeta
 
 
 def _share_kind(state: State, kind: SchemaKind | str, other: Version) -> SchemaKind | str:
-    """Return the kind as the object that another version with its schema has of it."""
+    """Return the kind as the object that another version with its schema already has."""
     if kind == other.kind_or_type:
         return other.kind_or_type
     return kind if isinstance(kind, str) else state.intern_value(kind)

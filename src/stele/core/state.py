@@ -1,8 +1,8 @@
-"""The registry's state in memory: what folding the log gives, and nothing that the log does not say.
+"""The registry's state in memory: the result of folding the log, and nothing else.
 
 State changes only through the small methods below, which can record how to undo themselves. That lets a writer decide a
-whole batch of commands, each seeing the ones before it, and take it all back before anything is durable: readers never
-see what might yet be lost.
+whole batch of commands, each on the result of the ones before, and roll it back before anything is durable. So readers
+never see a change that might still be lost.
 """
 
 from __future__ import annotations
@@ -54,34 +54,34 @@ class ErasedText(NamedTuple):
 
 
 class State:
-    """Everything the log says, indexed for reading. Mutated by `fold` alone; not safe across threads."""
+    """Everything in the log, indexed for reading. Changed by `fold` alone; not safe across threads."""
 
     def __init__(self) -> None:
         self.seq = 0
         self.shared_seq = 0
         """The newest record that may concern more than one subject: all but those that add a subject's newest version.
 
-        Of a subject alone, the seq of its newest version says the same.
+        For one subject alone, the seq of its newest version gives the same information.
         """
         self.settings: Settings | None = None
         self.mode: Mode | None = None
         self.namespaces: dict[str, Namespace] = {DEFAULT_NAMESPACE: Namespace(DEFAULT_NAMESPACE, 0)}
         self.contents = ContentTable()
-        """By SHA-256 of the text. Of a text in several formats the first, which chains the others."""
+        """Contents by SHA-256 of the text. For a text in several formats the first, which chains the others."""
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
         self.collections: dict[str, Collection] = {}
         self.rulesets: dict[tuple[str, str], int] = {}
-        """Versions of rulesets taken over, by format and bare name; of all others version 1 is in force."""
+        """Adopted versions of rulesets, by format and bare name. For all others version 1 is in force."""
         self.closed: list[Subject] = []
         self.serial = 0
         self.latest_at = 0
         """The newest time in the log (ms): no record is written with an earlier one."""
         self.skipped_schema_ids = 0
         self.skipped_numbers = 0
-        """Ids and encoding ids that are left out where none was given yet: see `IdsSkipped`."""
+        """Schema ids, and encoding ids, that are skipped where none was assigned yet: see `IdsSkipped`."""
         self.text_bytes = 0
-        """Length of all texts together, before they are packed."""
+        """Total length of all texts in bytes, before they are packed."""
         self.packed_texts = PackedTexts()
         self.loose: list[Content] = []
         self.interned: dict[Any, Any] = {}
@@ -91,21 +91,21 @@ class State:
         self.by_place: dict[BindingIndexKey, tuple[Binding, ...]] | None = None
         self.by_serial: dict[int, Subject] | None = None
         self.by_creator: dict[str, CreatorUsage] | None = None
-        """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
+        """Indexes that few deployments need: built on first use (see `queries`), then maintained by `fold`."""
         self.purges = 0
-        """How many schema ids went away: what caches of answers by id watch."""
+        """Number of schema ids that were removed. Caches of answers by id watch it."""
         self.erased: list[ErasedText] = []
-        """Contents purged since somebody last emptied this list: their texts may be left in the log."""
+        """Contents purged since this list was last emptied: their texts may still be in the log."""
         self._measured = (0, 0)
         """How many of the loose contents were measured, and the bytes of their texts."""
         self._undo: list[Callable[[], object]] | None = None
         self._outer_undos: list[list[Callable[[], object]] | None] = []
-        """What undoes the drafts that the present one was begun in, outermost first."""
+        """Undo lists of the drafts around the present one, outermost first."""
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     def find_namespace(self, name: str) -> Namespace | None:
-        """Return the namespace, or None when nothing was ever in it."""
+        """Return the namespace, or None if it never had content."""
         return self.namespaces.get(name)
 
     def find_subject(self, key: SubjectKey) -> Subject | None:
@@ -141,7 +141,7 @@ class State:
         )
 
     def get_seq(self, content: Content) -> int:
-        """Return the log record that has the text."""
+        """Return the number of the log record that has the text."""
         text_or_handle = content.text_or_handle
         return (
             int.from_bytes(self.packed_texts.get_tag(text_or_handle)[_SEQ_PLACE], "big")
@@ -173,13 +173,13 @@ class State:
         _assign_attributes(target, values)
 
     def touch(self, target: msgspec.Struct) -> None:
-        """Announce plain assignments to attributes of a struct: `change` for the paths every registration takes."""
+        """Prepare to undo plain assignments to attributes of a struct: a faster `change` for registrations."""
         if self._undo is not None:
             old = msgspec.structs.asdict(target)
             self._undo.append(lambda: _assign_attributes(target, old))
 
     def set_item(self, table: MutableMapping[K, V], key: K, value: V) -> None:
-        """table[key] = value."""
+        """Set `table[key] = value`."""
         if self._undo is not None:
             if key in table:
                 old = table[key]
@@ -198,13 +198,13 @@ class State:
         del table[key]
 
     def append_to(self, row: list[V], value: V) -> None:
-        """row.append(value)."""
+        """Call `row.append(value)`."""
         if self._undo is not None:
             self._undo.append(row.pop)
         row.append(value)
 
     def keep_unpacked(self, content: Content) -> None:
-        """Take note of a content whose text is not packed yet."""
+        """Add a content whose text is not packed yet."""
         self.append_to(self.loose, content)
 
     def add_referrer(self, target: tuple[str, str, int], version: Version) -> None:
@@ -218,17 +218,17 @@ class State:
         return self.interned.setdefault(value, value)  # type: ignore[no-any-return]  # keys are their own values
 
     def share_details(self, details: SubjectDetails) -> SubjectDetails:
-        """Return the details, as the one object that all subjects have that are alike."""
+        """Return the details as the one object that all equal subjects share, if they are sharable."""
         return self.intern_value(details) if details.is_sharable else details
 
     def share_version_details(self, details: VersionDetails) -> VersionDetails:
-        """Return the details, as the one object that all versions have that are alike."""
+        """Return the details as the one object that all equal versions share, if they are sharable."""
         return self.intern_value(details) if details.is_sharable else details
 
     # --- drafts and housekeeping ------------------------------------------------------------------------------------
 
     def begin_draft(self) -> None:
-        """Start recording how to undo changes. A draft within a draft is taken back first."""
+        """Start recording how to undo changes. A draft inside another one must be rolled back first."""
         self._outer_undos.append(self._undo)
         self._undo = []
 
@@ -246,7 +246,7 @@ class State:
     def get_index(self, name: str, build: Callable[[State], dict[K, V]]) -> dict[K, V]:
         """Return the lazily built index of that name.
 
-        One built within a draft is built again once the draft is taken back.
+        An index that was built within a draft is built again after the draft is rolled back.
         """
         if getattr(self, name) is None:
             for undos in (*self._outer_undos, self._undo):
@@ -279,7 +279,7 @@ class State:
         self._measured = (0, 0)
 
     def _fills_a_block(self) -> bool:
-        """Whether the loose texts may be enough for a block; looks only at those it has not seen before."""
+        """Return whether the loose texts may be enough for a block. Measures only those added since the last call."""
         count, size = self._measured if self._measured[0] <= len(self.loose) else (0, 0)
         for content in islice(self.loose, count, None):
             text_or_handle = content.text_or_handle
@@ -302,7 +302,7 @@ def _assign_attributes(target: Any, values: Mapping[str, Any]) -> None:
 
 
 def settings_slot(level: SettingsLevel) -> str:
-    """Return where a level below the registry keeps its settings and mode in its namespace."""
+    """Return the key of a level below the registry for its settings and mode in its namespace."""
     return OWN if level.subject is None else level.subject
 
 

@@ -1,7 +1,7 @@
-"""The names under which the log keeps members whose names in the code have changed since.
+"""The names in the log of members that have other names in the code.
 
-A log is read for ever, so what it calls things stays when the code finds a better word (docs/adr). Structs that are
-written to the log pass this table to msgspec as `rename`.
+A log is read for ever, so its names stay when the code gets better ones (docs/adr). Structs that are written to the log
+pass this table to msgspec as `rename`.
 """
 
 from __future__ import annotations

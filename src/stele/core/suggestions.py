@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that is unknown."""
+"""Suggests known names for an unknown name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from difflib import get_close_matches
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for a name that is nearly a known one, else nothing."""
+    """Return `; did you mean 'x'?` if a name resembles a known one, else ''."""
     near = get_close_matches(name, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""

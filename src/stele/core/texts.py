@@ -1,8 +1,8 @@
 """Schema texts in memory, packed: many small similar texts per compressed block.
 
-Texts of one registry resemble their neighbours (versions of one subject, subjects of one team), so a block of them
-compresses far better than each alone, and one block costs one Python object. A handle is a row number in four columns
-(block, start, length, end of the tag), free of meaning for callers. A tag is a few bytes beside a text, uncompressed.
+Texts of one registry resemble their neighbours (versions of one subject, subjects of one team). So a block of them
+compresses far better than each alone, and one block needs one Python object. A handle is a row number in four columns
+(block, start, length, end of the tag), and has no meaning for callers. A tag is a few uncompressed bytes beside a text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ DumpedTexts = tuple[list[bytes], bytes, bytes, bytes, bytes, bytes]
 
 
 class PackedTexts:
-    """An append-only store of byte strings. `pack` gives handles, `get` the bytes back, `drop` forgets one for good."""
+    """An append-only store of byte strings.
+
+    `pack_block` assigns handles, `get_text` returns the bytes, `drop_text` removes them permanently.
+    """
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
@@ -37,21 +40,21 @@ class PackedTexts:
         self._cache: OrderedDict[int, bytes] = OrderedDict()
 
     def __len__(self) -> int:
-        """Number of handles given out."""
+        """Return the number of handles assigned so far."""
         return len(self._block)
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes the compressed blocks take."""
+        """Size of the compressed blocks in bytes."""
         return sum(map(len, self._blocks))
 
     @property
     def text_bytes(self) -> int:
-        """Bytes of all texts that were not dropped, before compression."""
+        """Total length of all texts that were not dropped, in bytes, before compression."""
         return sum(length for start, length in zip(self._start, self._length, strict=True) if start != _DROPPED)
 
     def pack_block(self, texts: Sequence[bytes], tags: Sequence[bytes] = ()) -> list[int]:
-        """Store texts as one block, with their tags if there are any; their handles, in order."""
+        """Store texts as one block, with their tags if there are any. Return their handles, in order."""
         first = len(self._block)
         number = len(self._blocks)
         position = 0
@@ -87,7 +90,7 @@ class PackedTexts:
         return bytes(self._tags[end - length : end])
 
     def drop_text(self, handle: int) -> None:
-        """Forget a text: its bytes leave memory at once. Raises KeyError the second time."""
+        """Remove a text: its bytes leave memory at once. Raises KeyError the second time."""
         number = self._block[handle]
         start, length = self._start[handle], self._length[handle]
         if start == _DROPPED:
@@ -105,7 +108,10 @@ class PackedTexts:
 
     @classmethod
     def load(cls, blocks: list[bytes], columns: Iterable[bytes | memoryview]) -> PackedTexts:
-        """Inverse of `dump`: of its blocks, and of the other parts, each of which is read before the next is taken."""
+        """Return the store that `dump` returned, from its blocks and from the other parts.
+
+        Each other part is read completely before the next is taken.
+        """
         texts = cls()
         texts._blocks = blocks
         rest = iter(columns)

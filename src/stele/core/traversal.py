@@ -8,9 +8,9 @@ from stele.core.model import Content, SchemaEntry, SchemaKind, Subject, Version
 
 
 def find_version(subject: Subject, version_number: int) -> Version | None:
-    """Return the version of that number in this incarnation, whatever its life.
+    """Return the version of that number in this incarnation, in any state.
 
-    Versions are kept in ascending order.
+    Versions are stored in ascending order.
     """
     rows = subject.versions
     if 0 < version_number <= len(rows) and rows[version_number - 1].version_number == version_number:
@@ -26,7 +26,7 @@ def find_version(subject: Subject, version_number: int) -> Version | None:
 
 
 def next_kind_version(subject: Subject | None, schema_kind: SchemaKind, version_number: int) -> int:
-    """Return the number a new version gets in its kind.
+    """Return the number of a new version in its kind.
 
     It is the version number while the subject has one kind, else one above the highest of the kind.
     """
@@ -40,7 +40,7 @@ def next_kind_version(subject: Subject | None, schema_kind: SchemaKind, version_
 
 
 def list_formats_of_text(content: Content | None) -> Iterator[Content]:
-    """Return the content and what the same text is in further languages."""
+    """Yield the content, and the contents of the same text in other formats."""
     while content is not None:
         yield content
         content = content.same_text_in_other_format
@@ -56,7 +56,7 @@ def list_entries(content: Content) -> list[SchemaEntry]:
 
 
 def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
-    """Return every version a schema id stands for, newest first."""
+    """Return every version with a schema id, newest first."""
     versions, version = [], schema.newest_version
     while version is not None:
         versions.append(version)
@@ -65,12 +65,12 @@ def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
 
 
 def find_creator(version: Version) -> str:
-    """Return the name of the caller who registered a version, '' for nobody in particular."""
+    """Return the name of the caller who registered a version, '' for an anonymous caller."""
     return version.attributes.created_by if version.attributes is not None else ""
 
 
 def list_versions_in_subject(subject: Subject | None, schema: SchemaEntry) -> list[Version]:
-    """Return the versions of a subject that a schema id stands for, ascending, by the shorter way to them."""
+    """Return the versions of a subject with a schema id, ascending, by the shorter of two ways."""
     if subject is None:
         return []
     versions: list[Version] = []

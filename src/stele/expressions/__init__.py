@@ -1,5 +1,5 @@
-"""Expressions that strangers wrote, evaluated within bounds of time and memory: CEL and JSONata.
+"""Evaluates untrusted expressions within limits of time and memory: CEL and JSONata.
 
-`sandbox.evaluate_bounded` asks a process that can be killed; `evaluation.evaluate_question` evaluates in this process,
-for expressions that one trusts. What they need: `pip install 'stele-registry[rules]'`.
+`sandbox.evaluate_bounded` evaluates in a process that can be killed. `evaluation.evaluate_question` evaluates in this
+process, for trusted expressions. The required libraries: `pip install 'stele-registry[rules]'`.
 """

@@ -1,6 +1,6 @@
-"""Expressions of the Common Expression Language, compiled once and evaluated in a bounded number of steps.
+"""Expressions of the Common Expression Language, compiled once and evaluated in a limited number of steps.
 
-`now` is the time. Other variables come with the question.
+The variable `now` is the time. Other variables come with the question.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from stele.expressions import cel_functions, cel_values
 from stele.expressions.questions import Answer, CelQuestion
 
 MAX_EXPRESSION: Final = 20_000
-"""Characters of an expression."""
+"""Most characters of an expression."""
 MAX_STEPS: Final = 1_000_000
-"""Parts of an expression evaluated for one value: what nested macros over long lists may cost."""
+"""Most steps for one value. Each evaluated part of the expression is a step, also inside nested macros."""
 _KEPT: Final = 1024
 
 
 def evaluate_cel(question: CelQuestion) -> Answer:
-    """Return the answer to a question. Raises `TooLarge`, `InvalidRequest`, and what the library raises."""
+    """Return the answer to a question. Raises `TooLarge`, `InvalidRequest`, and errors of the library."""
     guard, semicolon, rest = question.expression.partition(";")
     if semicolon and guard.strip() and not _evaluate_expression(guard, question.names):
         return Answer(False)
@@ -63,24 +63,24 @@ def _make_environment() -> celpy.Environment:
 
 
 class Evaluator(CelEvaluator):
-    """Evaluates in bounded time, and knows what `has()` means for messages."""
+    """Evaluates in a limited number of steps, and implements `has()` for messages."""
 
     def __init__(self, ast: Any, activation: Any, steps: list[int] | None = None) -> None:
         super().__init__(ast, activation)
         self._steps = [MAX_STEPS] if steps is None else steps
 
     def sub_evaluator(self, ast: Any) -> Evaluator:
-        """The evaluator of a macro's inside; it spends the same steps."""
+        """Return the evaluator for the body of a macro. Both share one budget of steps."""
         return Evaluator(ast, self.activation, self._steps)
 
     def visit_children(self, tree: Any) -> Any:
-        """Evaluate the parts of a part."""
+        """Evaluate the children of a node. Each call costs one step."""
         self._steps[0] -= 1
         if self._steps[0] < 0:
             raise TooLarge(f"the expression takes more than {MAX_STEPS} steps")
         return super().visit_children(tree)
 
     def macro_has_eval(self, exprlist: Any) -> Any:
-        """`has(e.f)`."""
+        """Evaluate `has(e.f)`."""
         with cel_values.asking_presence():
             return super().macro_has_eval(exprlist)

@@ -1,4 +1,4 @@
-"""Functions expressions may call beside the standard ones: those rules written for Confluent's clients rely on."""
+"""Functions for expressions in addition to the standard ones. Rules for Confluent's clients use them."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ _LABEL: Final = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
 
 
 def is_hostname(text: str) -> bool:
-    """`isHostname`: dot-separated labels of letters, digits and hyphens, 253 characters at most, not a number."""
+    """Return `isHostname`: dot-separated labels of letters, digits and hyphens, at most 253 characters, no number."""
     labels = text.removesuffix(".").split(".")
     return len(text) <= 253 and all(map(_LABEL.fullmatch, labels)) and not labels[-1].isdigit()
 
 
 def is_email(text: str) -> bool:
-    """`isEmail`: one address without a name, its host a host name."""
+    """Return `isEmail`: one address without a display name, whose host is a host name."""
     local, at, host = text.partition("@")
     return parseaddr(text)[1] == text and len(text) <= 254 and bool(at) and 0 < len(local) <= 64 and is_hostname(host)
 
 
 def is_ipv4(text: str | bytes) -> bool:
-    """`isIpv4`: dotted text, or four bytes."""
+    """Return `isIpv4`: dotted text, or four bytes."""
     return _is_parsable(ipaddress.IPv4Address, text)
 
 
 def is_ipv6(text: str | bytes) -> bool:
-    """`isIpv6`: text with colons, or sixteen bytes."""
+    """Return `isIpv6`: text with colons, or sixteen bytes."""
     return _is_parsable(ipaddress.IPv6Address, text)
 
 
 def is_uri(text: str) -> bool:
-    """`isUri`: with scheme, host and path."""
+    """Return `isUri`: whether a text has scheme, host and path."""
     parts = urlsplit(text)
     return bool(parts.scheme and parts.netloc and parts.path)
 
 
 def is_uri_reference(text: str) -> bool:
-    """`isUriRef`: a URI, or the rest of one; nothing but a fragment is none."""
+    """Return `isUriRef`: whether a text is a URI or a relative reference, but not just a fragment."""
     parts = urlsplit(text)
     return bool((parts.scheme and parts.path) or not parts.fragment)
 
 
 def is_uuid(text: str) -> bool:
-    """`isUuid`."""
+    """Return `isUuid`: whether a text is a UUID."""
     return _is_parsable(UUID, text)
 
 
 def format_text(pattern: str, values: list[Any]) -> Any:
-    """`format`: `%s %d %f %e %x %X %o %b %%`, as many as there are values; `%.2f` has two digits after the point.
+    """Return `format`: `%s %d %f %e %x %X %o %b %%`, one for each value. `%.2f` has two digits after the point.
 
-    Raises ValueError for anything else, TypeError for a value the letter is not for.
+    Raises ValueError for anything else, TypeError for a value of the wrong type for its letter.
     """
     rest = list(values)
 
@@ -144,7 +144,7 @@ def _as_verdict(test: Callable[[Any], bool], *kinds: type) -> Callable[[Any], An
             raise TypeError(f"no such overload for {type(value).__name__}")
         try:
             return celtypes.BoolType(test(value))
-        except ValueError:  # an address urllib cannot take apart
+        except ValueError:  # an address that urllib cannot parse
             return celtypes.BoolType(False)
 
     return function

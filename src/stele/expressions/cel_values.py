@@ -1,4 +1,4 @@
-"""Python values and Protobuf messages as the Common Expression Language sees them, and what it computes as values.
+"""Converts Python values and Protobuf messages to values of the Common Expression Language, and results back.
 
 Source: docs/protocols/data-rules.md#expressions.
 """
@@ -31,7 +31,7 @@ _WRAPPED: Final = frozenset(
 
 
 def to_cel(value: Any) -> Any:
-    """A value of an Avro or JSON record, or a Protobuf message."""
+    """Return a value of an Avro or JSON record, or a Protobuf message, as a CEL value."""
     match value:
         case Message():
             return _convert_message(value)
@@ -66,7 +66,7 @@ def to_cel(value: Any) -> Any:
 
 
 def from_cel(value: Any) -> Any:
-    """The plain Python value of a result, whatever its depth."""
+    """Return a result as a plain Python value, nested to any depth."""
     match value:
         case None | celtypes.NullType():
             return None
@@ -97,7 +97,7 @@ def from_cel(value: Any) -> Any:
 
 
 class _Presence(threading.local):
-    """Whether the thread is inside `has()`, where a field that is not set is absent instead of its default."""
+    """Whether the thread evaluates `has()`, in which an unset field is absent instead of having its default."""
 
     is_asked = False
 
@@ -107,7 +107,7 @@ _presence: Final = _Presence()
 
 @contextmanager
 def asking_presence() -> Iterator[None]:
-    """The inside of `has()`."""
+    """Mark this thread as evaluating `has()` while the context is open."""
     before, _presence.is_asked = _presence.is_asked, True
     try:
         yield
@@ -116,7 +116,7 @@ def asking_presence() -> Iterator[None]:
 
 
 class MessageMap(celtypes.MapType):
-    """A message as a map: fields that are not set read as their defaults, wrappers of values as null."""
+    """A message as a map. Unset fields read as their defaults, unset wrappers as null."""
 
     def __init__(self, message: Message) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ def _descriptor_of(message: Message) -> Descriptor:
 
 
 def field_to_cel(value: Any, field: FieldDescriptor) -> Any:
-    """One value of a field, by the field's type: CEL keeps signed and unsigned numbers apart."""
+    """Return one value of a field by the field's type, because CEL distinguishes signed and unsigned numbers."""
     return to_cel(tag_unsigned(value, field))
 
 

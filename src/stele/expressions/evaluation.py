@@ -1,4 +1,4 @@
-"""Evaluates questions in this process. Time and memory have no bounds here that hold; see `sandbox` for those."""
+"""Evaluates questions in this process, without strict limits of time and memory; see `sandbox` for those."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _LIBRARIES = {"celpy": "cel-python", "jsonata": "jsonata-python"}
 
 
 def require_library(module: str) -> None:
-    """Raise `NotInstalled` if the library of a language is missing. Nothing is imported, as that takes a while."""
+    """Raise `NotInstalled` if the library of a language is missing. It is not imported, because that is slow."""
     if find_spec(module) is None:
         raise NotInstalled(_LIBRARIES[module], "rules")
 
 
 def load_language(question: Question) -> None:
-    """Import what evaluates a question, and build its grammar."""
+    """Import the library for a question, and build its grammar."""
     evaluate_question(CelQuestion("true", {}) if isinstance(question, CelQuestion) else JsonataQuestion("1", None))
 
 
 def evaluate_question(question: Question) -> Answer:
-    """Return the answer to a question. Raises what the expression and its library raise."""
+    """Return the answer to a question. Raises the errors of the expression and of its library."""
     if isinstance(question, CelQuestion):
         from stele.expressions import cel
 

@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from jsonata.regex_engine import RegexFlags
 
 MAX_EXPRESSION: Final = 100_000
-"""Characters of an expression."""
+"""Most characters of an expression."""
 MAX_MILLISECONDS: Final = 10_000
-"""How long a loop of the language may run for one value: some never end. Single functions are not stopped by this."""
+"""Time limit for loops of one evaluation, because some never end. It does not stop single functions."""
 _KEPT: Final = 256
 
 
 def evaluate_jsonata(question: JsonataQuestion) -> Any:
-    """Return the result as plain Python values. Raises `TooLarge`, and what the library raises."""
+    """Return the result as plain Python values. Raises `TooLarge`, and errors of the library."""
     return _compile_expression(question.expression).evaluate(question.value)
 
 
 class Expression:
-    """A compiled expression; the library's own keep what they are at, so one thread at a time uses it."""
+    """A compiled expression. The library's object has state, so one thread at a time uses it."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_EXPRESSION:
             raise TooLarge(f"an expression of {len(text)} characters is longer than {MAX_EXPRESSION}")
         self._compiled = library.Jsonata(text, _compile_pattern)
-        self._compiled.validate_input = False  # it knows no bytes and dates, which may pass through
+        self._compiled.validate_input = False  # it would refuse bytes and dates, which may pass through
         self._lock = Lock()
 
     def evaluate(self, value: Any) -> Any:
-        """The result as plain Python values. Raises what the library raises."""
+        """Return the result as plain Python values. Raises errors of the library."""
         with self._lock:
             self._compiled.environment.set_runtime_bounds(MAX_MILLISECONDS, None)  # the clock starts here
             return _to_plain(self._compiled.evaluate(value))
@@ -49,7 +49,7 @@ _compile_expression = lru_cache(_KEPT)(Expression)
 
 
 def _compile_pattern(pattern: str, flags: RegexFlags) -> Any:
-    """Compile a regex for RE2, whose time is linear; one with a look-around or a back reference as Python does."""
+    """Compile a regex for RE2, which takes linear time. Look-arounds and back references use Python's engine."""
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = not flags.case_insensitive

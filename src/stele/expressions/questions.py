@@ -1,4 +1,4 @@
-"""What is asked of an expression, and what comes back: values that travel between processes."""
+"""Questions about expressions and their answers: values that are sent between processes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _UNSIGNED: Final = frozenset({4, 6, 7, 13})  # uint64, fixed64, fixed32, uint32
 
 
 class CelQuestion(NamedTuple):
-    """Evaluate an expression of the Common Expression Language.
+    """Request to evaluate an expression of the Common Expression Language.
 
-    expression    `guard ; expression` evaluates the expression only where the guard holds
+    expression    `guard ; expression` evaluates the expression only if the guard holds
     names         variables; values are plain Python values or Protobuf messages
-    is_condition  whether the answer is wanted as a bool
+    is_condition  whether the result is converted to a bool
     """
 
     expression: str
@@ -24,7 +24,7 @@ class CelQuestion(NamedTuple):
 
 
 class JsonataQuestion(NamedTuple):
-    """Evaluate a JSONata expression on a plain Python value."""
+    """Request to evaluate a JSONata expression on a plain Python value."""
 
     expression: str
     value: Any
@@ -34,16 +34,16 @@ Question = CelQuestion | JsonataQuestion
 
 
 class Answer(NamedTuple):
-    """A plain Python value; without one if the guard does not hold."""
+    """Result of a question: a plain Python value, or no value if the guard does not hold."""
 
     applies: bool
     value: Any = None
 
 
 class UnsignedInt(int):
-    """An integer that CEL counts as unsigned, as a Protobuf field of such a type has it."""
+    """An integer that CEL treats as unsigned, from a Protobuf field of such a type."""
 
 
 def tag_unsigned(value: Any, field: FieldDescriptor) -> Any:
-    """Return the value of a Protobuf field so that CEL can tell unsigned numbers from signed ones."""
+    """Return the value of a Protobuf field, with unsigned numbers as `UnsignedInt`."""
     return UnsignedInt(value) if field.type in _UNSIGNED else value

@@ -1,8 +1,8 @@
-"""Evaluates questions in processes that can be killed, so that bounds hold whatever an expression does.
+"""Evaluates questions in processes that can be killed, so that limits hold for any expression.
 
-Libraries for expressions cannot be interrupted in the middle of a regex or a long string, and in one process nobody
-else would run meanwhile. A process is started when it is needed, and answers one question after the other; a question
-that goes beyond its bounds costs its process, and nothing else.
+The expression libraries cannot be interrupted inside a regex or a long string operation, and would block the other
+threads of the process. A process is started on demand, and answers one question after the other. A question that
+exceeds its limits ends only its process.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from stele.expressions.questions import Answer, Question
 from stele.worker_process import WorkerProcess
 
 MAX_PROCESSES: Final = min(4, os.cpu_count() or 1)
-"""Questions evaluated at a time; further threads wait."""
+"""Most questions that are evaluated at a time. Further threads wait."""
 _END_SECONDS: Final = 1.0
-"""How long a process may take to end that has closed its pipes."""
+"""Seconds to wait for the exit of a process that has closed its pipes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionLimits:
-    """What one question may take.
+    """Limits of one question.
 
-    seconds  of processor time; by the clock an expression may take four times as long
-    memory   bytes for the value, all that is made of it, and the result; an answer as bytes may have an eighth of it.
-             Only Linux keeps to this; elsewhere only the answer is limited
+    seconds  CPU time; in wall-clock time an expression may take four times as long
+    memory   bytes for the value, all temporary values, and the result; a serialized answer may have an eighth of it.
+             Only Linux enforces this; elsewhere only the answer is limited
     """
 
     seconds: float = 2.0
@@ -47,7 +47,7 @@ DEFAULT_LIMITS: Final = ExpressionLimits()
 def evaluate_bounded(question: Question, limits: ExpressionLimits = DEFAULT_LIMITS) -> Answer:
     """Return the answer to a question.
 
-    Raises `TooLarge` beyond the bounds, `DataError` for what the expression or its library raised, `Unavailable` when
+    Raises `TooLarge` beyond the limits, `DataError` for errors of the expression or its library, `Unavailable` when
     no process can be started.
     """
     return _SANDBOX.evaluate(question, limits)
@@ -63,7 +63,7 @@ class Sandbox:
         atexit.register(self.close)
 
     def evaluate(self, question: Question, limits: ExpressionLimits) -> Answer:
-        """See `evaluate_bounded`."""
+        """Return the answer to a question; see `evaluate_bounded`."""
         packed = transport.pack_question(question)
         message = worker.BOUNDS.pack(limits.seconds, limits.memory) + packed.data
         with self._slots:
@@ -73,12 +73,15 @@ class Sandbox:
         raise DataError(answer[1:].decode())
 
     def close(self) -> None:
-        """End the processes that wait for questions; a later question starts a new one."""
+        """End the idle processes. A later question starts a new one."""
         while self._idle:
             self._idle.pop().close()
 
     def _ask_process(self, message: bytes, limits: ExpressionLimits) -> bytes:
-        """The answer of a process. One that ran out of memory after other questions may have been full of those."""
+        """Return the answer of a process.
+
+        If a process runs out of memory that has answered other questions, the question is repeated in another process.
+        """
         while True:
             process = self._take_process()
             is_fresh = process.answered == 0
@@ -99,7 +102,7 @@ class Sandbox:
             return _Process()
 
     def _forget_processes(self) -> None:
-        # In the child of a fork the processes are the parent's, and a lock may be held by a thread that is not there.
+        # After a fork the processes belong to the parent, and a thread of the parent may have held a lock.
         for process in getattr(self, "_idle", ()):
             process.abandon()
         self._idle: list[_Process] = []
@@ -117,21 +120,21 @@ class _Process(WorkerProcess):
             raise Unavailable("the process for expressions could not be started") from error
 
     def ask(self, message: bytes, limits: ExpressionLimits) -> bytes | None:
-        """Return the answer to a message; None when the process ended instead, or its answer is too long."""
+        """Return the answer to a message. None when the process ended, or when its answer is too long."""
         answer = None
         try:
-            with contextlib.suppress(OSError):  # the process is gone
+            with contextlib.suppress(OSError):  # the process has ended
                 self.input.write(worker.LENGTH.pack(len(message)) + message)
                 self.input.flush()
                 answer = worker.read_frame(self.output, limits.memory)
         finally:
-            if answer is None:  # also when the thread was interrupted: nobody else may get this answer
+            if answer is None:  # also after an interrupt: no other question may get this answer
                 self.close()
         self.answered += 1
         return answer
 
     def is_out_of_time(self) -> bool:
-        """Whether its timer ended the process, which is dead."""
+        """Return whether its timer ended this dead process."""
         return sys.platform != "win32" and self.find_signal(_END_SECONDS) in {signal.SIGALRM, signal.SIGPROF}
 
 

@@ -1,8 +1,8 @@
-"""Questions and answers as bytes between this process and the one that evaluates.
+"""Serializes questions and answers between this process and the worker process.
 
-Pickle writes them, as it is quick and knows the types that records have: dates, decimals, UUIDs. Whoever evaluates may
-have been taken over by an expression, so answers are read by an unpickler that makes nothing but values of those types.
-A value that expressions have no word for stays here: `Foreign` stands for it, and may come back in an answer.
+Pickle writes them, because it is fast and supports the types in records: dates, decimals, UUIDs. A malicious expression
+may control the worker process, so answers are read by an unpickler that creates only values of those types. A value
+that expressions do not support stays in this process. `Foreign` represents it, and may come back in an answer.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _QUESTIONS: Final = (CelQuestion, JsonataQuestion, UnsignedInt)
 
 
 class Foreign(NamedTuple):
-    """Stands for a value that stayed in the process that asks."""
+    """Placeholder for a value that stayed in the calling process."""
 
     place: int
 
 
 class Packed(NamedTuple):
-    """A question as bytes, and the values that stayed behind."""
+    """A question as bytes, and the values that stayed in the calling process."""
 
     data: bytes
     foreign: list[Any]
 
 
 def pack_question(question: Question) -> Packed:
-    """Write a question. Raises `DataError` for a value that is nested too deeply or contains itself."""
+    """Serialize a question. Raises `DataError` for a value that is nested too deeply or contains itself."""
     foreign: list[Any] = []
 
     def replace_unknown(value: Any) -> Any:
@@ -59,15 +59,16 @@ def pack_question(question: Question) -> Packed:
 
 
 def unpack_question(data: bytes) -> Question:
-    """Read a question, in the process that evaluates."""
+    """Read a question, in the worker process."""
     question: Question = pickle.loads(data)  # noqa: S301 - from the process that started this one
     return question
 
 
 def pack_answer(answer: Answer) -> bytes:
-    """Write an answer. Each value is written where it stands, so that sharing parts makes nothing shorter.
+    """Serialize an answer. A value that occurs several times is written several times.
 
-    Raises `DataError` for what is no value, as a function or a type.
+    So shared parts do not hide the size of an answer. Raises `DataError` for anything that is not a value, such as a
+    function or a type.
     """
 
     def refuse_unknown(value: Any) -> Any:
@@ -79,7 +80,7 @@ def pack_answer(answer: Answer) -> bytes:
 
 
 def unpack_answer(packed: Packed, data: bytes) -> Answer:
-    """Read the answer to a question. Raises `DataError` for anything that is no value."""
+    """Read the answer to a question. Raises `DataError` for anything that is not a value."""
     try:
         return Answer(*_AnswerReader(io.BytesIO(data), packed.foreign).load())
     except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -92,7 +93,7 @@ class _AnswerReader(pickle.Unpickler):
         self._foreign = foreign
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what makes a value (pickle calls this)."""
+        """Return the constructor of an allowed value (pickle calls this)."""
         if (module, name) == (Foreign.__module__, Foreign.__name__):
             return self._foreign.__getitem__
         if (module, name) in _VALUE_NAMES:
@@ -101,12 +102,12 @@ class _AnswerReader(pickle.Unpickler):
 
 
 class _ValueWriter(pickle.Pickler):
-    """Writes basic types as pickle does; anything else becomes a basic type, or what `replace_unknown` says."""
+    """Writes basic types as pickle does. Others become a basic type, or the result of `replace_unknown`."""
 
     replace_unknown: Callable[[Any], Any]
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how a value is written that is of no basic type (pickle calls this)."""
+        """Return the representation of a value that is not of a basic type (pickle calls this)."""
         if isinstance(value, type | FunctionType):
             return NotImplemented if value in _MAKERS else self.replace_unknown(value)
         if isinstance(value, datetime):
@@ -127,13 +128,13 @@ def _pickle_value(value: Any, replace_unknown: Callable[[Any], Any], *, by_tree:
     writer.fast = by_tree
     try:
         writer.dump(value)
-    except (RecursionError, ValueError) as error:  # the latter for a value that contains itself
+    except (RecursionError, ValueError) as error:  # ValueError: a value that contains itself
         raise DataError("the value is nested too deeply") from error
     return buffer.getvalue()
 
 
 def _datetime_parts(value: datetime) -> tuple[type, tuple[Any, ...]]:
-    """A datetime with its offset from UTC instead of a zone, which only some library may know."""
+    """Return a datetime with its offset from UTC instead of its zone, which may need a library."""
     offset = value.utcoffset()
     zone = None if offset is None else timezone(offset)
     return datetime, (*value.timetuple()[:6], value.microsecond, zone)
@@ -144,7 +145,7 @@ def _datetime_parts(value: datetime) -> tuple[type, tuple[Any, ...]]:
 
 @lru_cache(_SCHEMAS_KEPT)
 def _describe_files(kind: Descriptor) -> tuple[bytes, ...]:
-    """The files a message type needs, each after those it imports."""
+    """Return the serialized files that a message type needs, imports first."""
     files: dict[str, bytes] = {}
 
     def add(file: FileDescriptor) -> None:
@@ -158,7 +159,7 @@ def _describe_files(kind: Descriptor) -> tuple[bytes, ...]:
 
 
 def read_message(files: tuple[bytes, ...], name: str, data: bytes) -> Message:
-    """Return a message, in the process that evaluates."""
+    """Return a message, in the worker process."""
     message = _message_class(files, name)()
     message.MergeFromString(data)
     return message
@@ -173,4 +174,4 @@ def _message_class(files: tuple[bytes, ...], name: str) -> type[Message]:
 
 
 _MAKERS = frozenset({*_VALUES, str, *_BASES, *_QUESTIONS, Foreign, read_message})
-"""What pickle may write by name."""
+"""Callables that pickle may write by name."""

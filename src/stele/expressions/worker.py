@@ -1,8 +1,8 @@
-"""The process that evaluates expressions of strangers: run by `sandbox`, one question after the other.
+"""The worker process that evaluates untrusted expressions. `sandbox` starts it; it answers questions one by one.
 
-Both directions carry messages with their length in front. A question comes with its bounds: the system kills the
-process when the time is over, and gives it no more memory than allowed beyond what its libraries take. An answer is one
-byte that says its kind, and the rest.
+Messages in both directions begin with their length. A question comes with its limits: the operating system kills the
+process when the time is over, and limits its memory beyond that of its libraries. An answer is one byte for its kind,
+and the content.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import IO, Final
 
 LENGTH: Final = struct.Struct(">Q")
 BOUNDS: Final = struct.Struct(">dQ")
-"""In front of a question: seconds, and bytes of memory."""
+"""Header of a question: seconds, and bytes of memory."""
 RESULT: Final = b"r"
 FAILURE: Final = b"f"
 TOO_LARGE: Final = b"l"
-"""Kinds of answers: a value, a text of why there is none, and nothing more for one that needs too much memory."""
+"""Last of the kinds of answers: a value, a text with the error, and no content if the memory limit is exceeded."""
 PATIENCE: Final = 4
-"""A question may take this many times its seconds by the clock, because the machine may be busy with other things."""
+"""Wall-clock limit of a question as a multiple of its CPU seconds, because the machine may be busy."""
 RESULT_SHARE: Final = 8
-"""An answer as bytes may have the memory of a question divided by this: as values it is larger."""
+"""A serialized answer may have a question's memory divided by this number, because values are larger."""
 
 
 def read_frame(source: IO[bytes], limit: int | None = None) -> bytes | None:
-    """Read one message; None at the end, in the middle of one, and for one that is longer than the limit."""
+    """Read one message. Return None at the end, for an incomplete one, and for one that is longer than the limit."""
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
@@ -41,11 +41,11 @@ def read_frame(source: IO[bytes], limit: int | None = None) -> bytes | None:
 
 
 def main() -> None:
-    """Answer questions until nobody asks any more."""
+    """Answer questions until standard input ends."""
     sys.path[:] = json.loads(sys.argv[1])
     questions = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of libraries must not mix with answers
     _keep_to_itself()
     worker = _Worker()
     while (message := read_frame(questions)) is not None:
@@ -53,7 +53,7 @@ def main() -> None:
         answers.write(LENGTH.pack(len(answer)) + answer)
         answers.flush()
         if answer[:1] == TOO_LARGE:
-            return  # whatever else is short of memory now is not worth finding out
+            return  # end: the process may be short of memory in other places too
 
 
 class _Worker:
@@ -61,7 +61,7 @@ class _Worker:
         self._limited: tuple[int, type] | None = None
 
     def answer_message(self, message: bytes) -> bytes:
-        """The answer to a question, with its kind in front."""
+        """Return the answer to a question, with its kind as first byte."""
         from stele.errors import SteleError
         from stele.expressions import evaluation, transport
 
@@ -85,7 +85,7 @@ class _Worker:
 
 
 def _keep_to_itself() -> None:
-    """Undo what the parent does with the signals of the timers, and leave no dump behind."""
+    """Reset the signals of the timers that the parent may have changed, and disable core dumps."""
     if sys.platform != "win32":
         import resource
 
@@ -96,9 +96,9 @@ def _keep_to_itself() -> None:
 
 
 def _limit_time(seconds: float) -> None:
-    """Have the system kill this process after so many seconds of work, or `PATIENCE` times as many by the clock.
+    """Have the operating system kill this process after so many CPU seconds, or `PATIENCE` times as many by the clock.
 
-    No code of the process can delay that. 0 is for never.
+    No code of the process can delay that. 0 turns the limit off.
     """
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -110,7 +110,7 @@ def _limit_time(seconds: float) -> None:
 
 
 def _limit_memory(limit: int) -> None:
-    """Allow so many bytes beyond what the process has now. Only Linux knows both numbers."""
+    """Allow this many bytes in addition to the present size of the process. Has an effect only on Linux."""
     if sys.platform != "linux":
         return
     import resource

@@ -1,8 +1,8 @@
-"""What a format may be able to do beyond the port every format satisfies.
+"""Optional capabilities of a format, beyond the port `stele.core.ports.Format` that every format satisfies.
 
-A format that has the methods of one of these protocols has the ability; callers ask with `isinstance`, or with
-`supports` where that would take longer than the work itself. Keeping them out
-of `stele.core.ports.Format` lets a plug-in begin with parsing and verdicts alone.
+A format that has the methods of one of these protocols has that capability. Callers test with `isinstance`, or with
+`supports` where `isinstance` would take longer than the work itself. The capabilities are not part of the port, so a
+plug-in can begin with parsing and verdicts alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _supported: dict[tuple[type, object], bool] = {}
 
 
 def supports(fmt: object, capability: Callable[..., C]) -> TypeGuard[C]:
-    """Whether a format has an ability: as `isinstance`, which looks for every method anew, but once per class."""
+    """Return whether a format has a capability.
+
+    The result is that of `isinstance`, but it is cached per class: `isinstance` looks up every method on each call.
+    """
     key = (type(fmt), capability)
     known = _supported.get(key)
     if known is None:
@@ -36,42 +39,45 @@ class ToModel(Protocol[P_contra]):
     """A format whose schemas can be turned into other languages."""
 
     def to_model(self, parsed: P_contra) -> tuple[Model, list[Loss]]:
-        """Return the schema in neutral words, and what those words cannot say. Raises `TooLarge` past its limits."""
+        """Return the neutral model of the schema and the losses. Raises `TooLarge` past its limits."""
         ...
 
 
 @runtime_checkable
 class FromModel(Protocol):
-    """A format other languages can be turned into."""
+    """A format that schemas of other languages can be converted to."""
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
-        """Return a schema document that the format's own strict `parse` accepts, and what it could not say.
+        """Return a schema document and the losses. The format's own strict `parse` accepts the document.
 
-        Raises `CannotConvert` when no schema of this language stands for the model.
+        Raises `CannotConvert` when no schema of this language can express the model.
         """
         ...
 
 
 @runtime_checkable
 class TakesAnyDefault(Protocol):
-    """A format whose schemas can be parsed strictly but for their defaults."""
+    """A format that can parse schemas strictly except for their default values."""
 
     def parse_with_any_default(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
-        """As the format's strict `parse`, but take defaults that do not fit their type."""
+        """Parse as the format's strict `parse` does, but accept defaults that do not fit their type."""
         ...
 
 
 @runtime_checkable
 class ParsesQuickly(Protocol):
-    """A format whose short texts are not worth a thread."""
+    """A format whose short texts are parsed in the calling thread, because a worker thread would cost more."""
 
     quick_bytes: int
-    """Up to this length, a text without references is parsed, printed, digested or compared in a few milliseconds."""
+    """Length in bytes up to which a text is quick, if it has no references.
+
+    It is then parsed, printed, digested or compared in a few milliseconds.
+    """
 
 
 @runtime_checkable
 class PrintsFaithfully(Protocol):
-    """A format whose printed text need not be parsed: it would give what was printed."""
+    """A format whose printed text need not be parsed again: parsing it gives the schema that was printed."""
 
     prints_faithfully: bool
     """Whether the PRINTED text of a schema that was parsed strictly is parsed to a schema that is equal to it."""
@@ -79,7 +85,7 @@ class PrintsFaithfully(Protocol):
 
 @runtime_checkable
 class Lintable(Protocol[P_contra]):
-    """A format with advice on schemas that are valid."""
+    """A format that has lint rules for valid schemas."""
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
@@ -87,13 +93,16 @@ class Lintable(Protocol[P_contra]):
         ...
 
     def lint(self, parsed: P_contra, before: P_contra | None = None) -> list[Finding]:
-        """Return what the rules object to, as warnings; before is the previous version, for rules about changes."""
+        """Return the findings of the rules, as warnings. before is the previous version, for rules about changes."""
         ...
 
 
 @runtime_checkable
 class HasLaxImports(Protocol[P_contra]):
-    """A format that strict=False lets find types in all references, imported or not, and take undeclared options."""
+    """A format that can parse leniently, with strict=False.
+
+    It then finds types in all references, imported or not, and accepts undeclared options.
+    """
 
     def list_unresolved(self, parsed: P_contra) -> Sequence[str]:
         """Return the types that no document declares, and what was left out because its name or number is taken.
@@ -114,9 +123,9 @@ class HasIdentityText(Protocol[P_contra]):
 
 @runtime_checkable
 class HasDigestText(Protocol[P_contra]):
-    """A format whose digest `normalized` is made of another text than NORMALIZED.
+    """A format whose digest `normalized` is computed from a text other than NORMALIZED.
 
-    Logs hold that digest, so its text stays as it was when NORMALIZED changes.
+    Logs hold that digest, so this text must not change when NORMALIZED changes.
     """
 
     def digest_text(self, parsed: P_contra) -> bytes:
@@ -127,24 +136,24 @@ class HasDigestText(Protocol[P_contra]):
 ANNOTATIONS: Final = frozenset(
     {"$comment", "appinfo", "comment", "description", "doc", "documentation", "examples", "title"}
 )
-"""Attributes of an `OutlineNode` that only speak to people: a change of nothing else concerns no data and no code."""
+"""Attributes of an `OutlineNode` that only document the schema. A change in them alone affects no data and no code."""
 
 TRUNCATED: Final = "truncated"
 """Kind of the node an outline ends with when the schema declares more than is listed."""
 
 
 class OutlineNode(msgspec.Struct, frozen=True):
-    """One thing a schema declares: a type, a field, a symbol, a method, a subschema.
+    """One declaration of a schema: a type, a field, a symbol, a method, a subschema.
 
     path        unique in the outline, in the style of the format's findings
     kind        the language's word for it (`record`, `field`, `message`, `enum value`, `schema` …)
-    attributes  what it says of itself, each as a short text (`type`, `default`, `doc`, `minimum` …), never ''
-    identity    what makes two nodes of two versions the same below the same parent, whatever their names (a field
-                number); '' for none: then it is the path, as seen from the parent
-    name        what its author calls it; '' where it has no name but a position
-    parent      path of the node it belongs to; None for the topmost ones
-    aliases     names it went by in other versions
-    ordered     whether its place among its siblings means something
+    attributes  its properties, each as a short text (`type`, `default`, `doc`, `minimum` …), never ''
+    identity    what identifies the node below its parent across versions, whatever its name (a field number); '' when
+                the path relative to the parent identifies it
+    name        its name in the schema; '' where it has only a position
+    parent      path of the node that contains it; None for top-level nodes
+    aliases     names it had in other versions
+    ordered     whether its position among its siblings is significant
     uses        paths of the nodes its attributes refer to (the type of a field)
     """
 
@@ -164,17 +173,18 @@ class HasOutline(Protocol[P_contra]):
     """A format whose versions can be compared declaration by declaration."""
 
     def outline(self, parsed: P_contra) -> list[OutlineNode]:
-        """Return everything the schema declares, parents before children, in the order of the text; bounded.
+        """Return the declarations of the schema, parents before children, in the order of the text.
 
-        What lies behind the bound is left out, and the last node is of kind `TRUNCATED`.
+        Their number is bounded. Declarations past the bound are left out, and the last node is then of kind
+        `TRUNCATED`.
         """
         ...
 
 
 class OutlineLocation(NamedTuple):
-    """A node of an outline by its path, and the attribute in question, '' for none in particular.
+    """The path of a node in an outline, and the name of one of its attributes, '' for none in particular.
 
-    partial is whether the finding's path leads on from there to something this schema does not have.
+    partial is whether the finding's path continues below this node to something that this schema does not have.
     """
 
     path: str
@@ -184,19 +194,19 @@ class OutlineLocation(NamedTuple):
 
 @runtime_checkable
 class HasLocator(Protocol[P_contra]):
-    """A format whose findings lead through the schema by other paths than those of its outline."""
+    """A format whose findings use other paths than its outline."""
 
     def locator(self, parsed: P_contra) -> Callable[[str], OutlineLocation | None]:
-        """Return a function from a finding's path to the declaration it leads to, as far as it can be followed.
+        """Return a function that maps the path of a finding to a declaration.
 
-        It returns None for a path that leads nowhere.
+        It follows the path as far as possible, and returns None for a path that leads to no declaration.
         """
         ...
 
 
 @runtime_checkable
 class HasPositions(Protocol[P_contra]):
-    """A format that knows where in the text the things stand that findings and outlines call by path."""
+    """A format that can return the position in the text of each path that findings and outlines use."""
 
     def positions(self, parsed: P_contra, text: bytes) -> Mapping[str, SourcePosition]:
         """Return the position of every declaration by its path; text is what the schema was parsed from."""
@@ -208,23 +218,25 @@ class HasImports(Protocol):
     """A format whose documents say which other documents they need."""
 
     def list_imports(self, text: bytes) -> Sequence[str]:
-        """Return the names by which a document refers to others, each once, in the order of the text.
+        """Return the names by which a document refers to other documents, each once, in the order of the text.
 
-        They are the names that references of the document must have. Built-in documents are left out. Raises
-        `MalformedSchema`.
+        The references of the document must have these names. Built-in documents are left out. Raises `MalformedSchema`.
         """
         ...
 
     def list_exports(self, text: bytes) -> Sequence[str]:
-        """Return the names by which others can refer to this document, beside its path. Raises `MalformedSchema`."""
+        """Return the names by which other documents can refer to this one, in addition to its path.
+
+        Raises `MalformedSchema`.
+        """
         ...
 
 
 class SplitDocument(msgspec.Struct, frozen=True):
-    """A document taken apart.
+    """A document whose inner types were moved into documents of their own.
 
-    text   the document, with names in place of the types that were taken out; as it was if there are none
-    types  the documents of these types by the names that others use for them, dependencies first
+    text   the document, with names in place of the types that were moved; unchanged if there are none
+    types  the documents of these types by the names that references use for them, dependencies first
     """
 
     text: str
@@ -236,5 +248,8 @@ class CanSplit(Protocol):
     """A format whose documents can define several types that others may refer to by name."""
 
     def split_types(self, text: bytes) -> SplitDocument:
-        """Return a document and those of the types it defines inside. Raises `MalformedSchema`."""
+        """Return a document without the named types it defines inside, and these types.
+
+        Raises `MalformedSchema`.
+        """
         ...

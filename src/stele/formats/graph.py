@@ -1,4 +1,4 @@
-"""Which types contain themselves."""
+"""Finds the types of a schema that contain themselves."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ N = TypeVar("N", bound=Hashable)
 
 
 def strongly_connected(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
-    """Groups of nodes that reach each other (or themselves), each in the order met; Tarjan's way, without recursion.
+    """Return the groups of nodes that reach each other, or themselves, each group in the order its nodes are visited.
 
-    Nodes that only edges name are looked at too. Linear in nodes and edges.
+    Uses Tarjan's algorithm without recursion; the time is linear in nodes and edges. Nodes that occur only as the
+    target of an edge are visited too.
     """
     number: dict[N, int] = {}
     low: dict[N, int] = {}

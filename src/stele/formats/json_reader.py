@@ -1,4 +1,4 @@
-"""Decoding JSON schema documents: strict, bounded, and with the line and column of what is wrong."""
+"""Decodes JSON schema documents strictly and within limits, and reports the line and column of an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stele.core.json_depth import is_nested_deeper
 from stele.errors import MalformedSchema
 
 MAX_BYTES = 8 * 1024 * 1024
-"""Longest document any JSON-based format parses, in bytes."""
+"""Greatest length in bytes of a document that a JSON-based format parses."""
 
 MAX_DEPTH = 400
 """Deepest nesting of objects and arrays; keeps recursive walks over a document far from the interpreter's limit."""
@@ -25,13 +25,15 @@ _EXPECTED = {
     "trailing comma is not allowed": "another item, or no comma before the end",
     "number with leading zero is not allowed": "a number without leading zeros",
 }
-"""Hints for sentences of the parser that have none; nothing is decided by them."""
+"""What was expected, for those messages of orjson that do not say it. Used only in the text of errors."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
-    """Return the value of one JSON document (RFC 8259); integers are exact, of duplicate members the last one wins.
+    """Return the value of one JSON document (RFC 8259).
+
+    Integers are exact. Of members with the same name the last one counts.
 
     Raises `MalformedSchema` with line and column (of characters, from 1) for anything that is not strict JSON: empty
     text, a byte order mark, bad UTF-8, comments, NaN, numbers beyond double, nesting deeper than max_depth.
@@ -47,7 +49,7 @@ def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX
 
 
 def line_and_column(text: bytes, offset: int) -> tuple[int, int]:
-    """(line, column) of a byte offset, both from 1, columns in characters."""
+    """Return (line, column) of a byte offset. Both count from 1; columns count characters."""
     before = text[:offset].decode("utf-8", "replace")
     start = before.rfind("\n") + 1
     return before.count("\n") + 1, len(before) - start + 1
@@ -57,10 +59,11 @@ _TOKEN = re.compile(r'(?P<space>[ \t\r]+)|(?P<newline>\n)|(?P<string>"(?:[^"\\]|
 
 
 def locate_values(text: bytes) -> dict[str, SourcePosition]:
-    """Return where each value of a JSON document stands, by JSON Pointer (RFC 6901; '' is the whole document).
+    """Return the position of each value of a JSON document by JSON Pointer (RFC 6901; '' is the whole document).
 
-    A member of an object stands where its name begins, an item of an array where it begins itself. Of members with
-    one name the last counts, as in `decode_json`. Raises `MalformedSchema` for a text that is not JSON.
+    The position of an object's member is where its name begins; that of an array's item is where the item begins. Of
+    members with the same name the last one counts, as in `decode_json`. Raises `MalformedSchema` for a text that is not
+    JSON.
     """
     decode_json(text)
     return dict(_walk_positions(text.decode("utf-8")))
@@ -108,7 +111,10 @@ def _walk_positions(text: str) -> Iterator[tuple[str, SourcePosition]]:
 
 
 def _explain_malformed(text: bytes) -> MalformedSchema:
-    """Say what is wrong; a second parser is asked because it knows the place, and only failures pay for it."""
+    """Return an error that explains why a document is malformed.
+
+    The document is parsed again with orjson, which reports the position. Only documents that fail have this extra cost.
+    """
     if not text.strip():
         return MalformedSchema("the document is empty", line=1, column=1, expected="a JSON document")
     if text.startswith(_BOM):

@@ -1,10 +1,10 @@
-"""Advice on schemas that are valid: the rules all languages share, and how they are run.
+"""Lint rules for valid schemas: the rules that all languages share, and the functions that run them.
 
-A rule has one name in every language that has it; what exactly it looks at is in the `lint` module of the language. A
-format that is not `Lintable` is judged by what its `fields` tell. Findings are about the document itself: schemas it
-refers to have subjects of their own. Their level is WARNING, and no rule says more than `MAX_FINDINGS` times the same.
+A rule has the same name in every language. The `lint` module of the language defines what exactly it checks. A format
+that is not `Lintable` is checked by its `fields` alone. Findings are about the document itself: schemas it refers to
+have subjects of their own. Their level is WARNING, and at most `MAX_FINDINGS` are listed for each rule.
 
-An author can silence rules where he knows better; it holds for the declaration and all inside it:
+An author can silence rules for a declaration and everything inside it:
 
 - Avro: the attribute `"stele.lint-ignore": ["RULE", …]` of a type or field,
 - JSON Schema: the keyword `"x-stele-lint-ignore": ["RULE", …]`,
@@ -69,13 +69,13 @@ RULES: Final[Mapping[str, str]] = {
 """Every rule with one sentence on what it asks for."""
 
 OFF_BY_DEFAULT: Final = frozenset({"DOC_REQUIRED"})
-"""Rules that are asked only by name: a schema that nobody documented is not wrong."""
+"""Rules that run only when they are requested by name: a schema without documentation is not wrong."""
 
 MAX_FINDINGS: Final = 100
-"""Findings listed of one rule; one more says how many are left out."""
+"""Maximum number of findings that are listed for one rule; one more finding gives the number of those left out."""
 
 MAX_DECLARATIONS: Final = 100_000
-"""Declarations looked at in one schema; a finding of the rule LINT_INCOMPLETE says so when there are more."""
+"""Maximum number of declarations that are checked in one schema; if there are more, LINT_INCOMPLETE is reported."""
 
 LOWER_SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 UPPER_SNAKE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
@@ -83,7 +83,7 @@ UPPER_CAMEL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 LOWER_CAMEL: Final = re.compile(r"[a-z][A-Za-z0-9]*")
 
 Styles = Mapping[str, re.Pattern[str]]
-"""Styles a name may have, each under its own example, the preferred one first."""
+"""Naming styles that are allowed, each under a name written in that style; the preferred one is first."""
 
 _DIRECTIVE: Final = re.compile(r"^[ \t]*stele:lint-ignore[ \t]+([A-Z_0-9, \t]+)$", re.MULTILINE)
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
@@ -104,14 +104,14 @@ def lint_rules_of(fmt: Format[Any]) -> Mapping[str, str]:
 
 
 def default_rules_of(fmt: Format[Any]) -> Mapping[str, str]:
-    """Return the rules that a format is judged by if nobody chooses any."""
+    """Return the rules that run when none are selected, each with its sentence."""
     return {rule: asks for rule, asks in lint_rules_of(fmt).items() if rule not in OFF_BY_DEFAULT}
 
 
 def require_known_rules(fmt: Format[Any], names: Iterable[str]) -> frozenset[str]:
     """Return the names as a set.
 
-    Raises `UnknownRule` for one that no language has; one that another language has is fine.
+    Raises `UnknownRule` for a rule that no language has. A rule that only another language has is accepted.
     """
     wanted = frozenset(names)
     there = {*RULES, *lint_rules_of(fmt)}
@@ -126,9 +126,10 @@ def require_known_rules(fmt: Format[Any], names: Iterable[str]) -> frozenset[str
 def lint_schema(
     fmt: Format[Any], parsed: Parsed, before: Parsed | None = None, rules: Collection[str] | None = None
 ) -> list[Finding]:
-    """Return what the rules object to; before is the previous version, for rules about changes; rules None means all.
+    """Return the findings of the lint rules.
 
-    LINT_INCOMPLETE is reported whatever was asked for. Raises `UnknownRule`.
+    before is the previous version, for rules about changes. rules None means all rules. LINT_INCOMPLETE is reported
+    even if it is not among the rules. Raises `UnknownRule`.
     """
     wanted = None if rules is None else require_known_rules(fmt, rules) | {"LINT_INCOMPLETE"}
     findings = fmt.lint(parsed, before) if isinstance(fmt, Lintable) else _lint_fields(fmt, parsed, before)
@@ -155,7 +156,10 @@ class LintReport:
         before: str = "",
         ignored: frozenset[str] = _NOTHING,
     ) -> None:
-        """Note an objection, unless the author silenced the rule there; current and before are what stands there."""
+        """Add a warning, unless the author silenced the rule there.
+
+        current and before are the texts that the two versions have there.
+        """
         if rule in ignored:
             return
         self._counts[rule] += 1
@@ -164,14 +168,14 @@ class LintReport:
             self._found.append(finding)
 
     def count_declaration(self) -> bool:
-        """Count a declaration; False when there were enough."""
+        """Count a declaration. Return False when more than `MAX_DECLARATIONS` were counted."""
         self._places += 1
         return self._places <= MAX_DECLARATIONS
 
     def nearest_word(self, word: str, words: Iterable[str], cutoff: float = 0.75) -> str | None:
-        """Return the word that was probably meant; None if none is near, or if this run has guessed often enough.
+        """Return the word that was probably meant; None if none is similar or this run has guessed often enough.
 
-        words is an object that lives as long as the run: guesses are remembered by it.
+        words must be an object that lives as long as the run: the cache of guesses uses its id as a key.
         """
         key = word, id(words)
         if key not in self._guessed:
@@ -182,7 +186,7 @@ class LintReport:
         return self._guessed[key]
 
     def list_findings(self, root: str) -> list[Finding]:
-        """Return all findings; the last ones say, at the path of the root, what was left out."""
+        """Return all findings. The last ones have the path root and report what was left out."""
         findings = list(self._found)
         for rule, count in self._counts.items():
             if count > MAX_FINDINGS:
@@ -199,7 +203,7 @@ class LintReport:
 
 
 def report_missing_doc(notes: LintReport, path: str, what: str, how: str, ignored: frozenset[str]) -> None:
-    """Note that something is not explained."""
+    """Add a DOC_REQUIRED finding for a declaration without documentation."""
     why = f"{what} does not say what it means: whoever reads the data has to guess."
     notes.add_finding("DOC_REQUIRED", path, why, how, ignored=ignored)
 
@@ -212,7 +216,7 @@ def check_name(
     styles: Styles,
     ignored: frozenset[str],
 ) -> None:
-    """Note a name that is in none of the styles (by their own example: `lower_snake_case`)."""
+    """Add a NAMING finding if a name is in none of the styles."""
     if not any(style.fullmatch(name) for style in styles.values()):
         first = next(iter(styles))
         fix = f"Call it {restyle_name(name, first)}."
@@ -229,7 +233,7 @@ SYMBOL_NAME: Final[Styles] = {"UPPER_SNAKE_CASE": UPPER_SNAKE}
 
 
 def restyle_name(name: str, style: str) -> str:
-    """Return a name in another style, by the style's own example."""
+    """Return a name in another style. The style is given by its key in `Styles`, such as `lower_snake_case`."""
     words = [word.lower() for word in _WORD.findall(name[:200])] or ["name"]
     camel = [word.capitalize() for word in words]
     match style:
@@ -246,7 +250,7 @@ def restyle_name(name: str, style: str) -> str:
 def report_case_clashes(
     notes: LintReport, names: Iterable[str], path: str, ignored: frozenset[str], *, what: str = "fields"
 ) -> None:
-    """Note names of one scope that are equal but for upper and lower case."""
+    """Add a CASE_CLASH finding for each name that differs from an earlier one of its scope in case only."""
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(name.lower(), name)
@@ -281,7 +285,7 @@ def ignored_rules_in_comment(comment: str) -> frozenset[str]:
 
 
 def has_explanation(comment: str) -> bool:
-    """Return whether a comment says anything beside what it silences."""
+    """Return whether a comment has any text besides lint directives."""
     return bool(_DIRECTIVE.sub("", comment).strip())
 
 

@@ -1,6 +1,6 @@
-"""Schemas of a language nobody here knows: stored and returned byte for byte, never read, never compared.
+"""Schemas of an unknown language: stored and returned byte for byte, never parsed, never compared.
 
-Pravega's `Custom` and `Any` types and RocketMQ's unknown ones end up here.
+Pravega's `Custom` and `Any` types and RocketMQ's unknown ones use this format.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["OPAQUE", "OpaqueCodec", "OpaqueFormat", "OpaqueSchema"]
 
 
 class OpaqueSchema(msgspec.Struct, frozen=True):
-    """The bytes, and nothing known about them."""
+    """The bytes of a schema in an unknown language."""
 
     text: bytes
 
@@ -46,7 +46,7 @@ class OpaqueCodec:
         return bytes(data)
 
     def validate(self, datum: Any) -> list[str]:
-        """Return one sentence when datum is not bytes."""
+        """Return an empty list for bytes, and one sentence for anything else."""
         try:
             self.encode(datum)
         except EncodeError as error:
@@ -59,7 +59,7 @@ class OpaqueCodec:
 
 
 class OpaqueFormat:
-    """The format without a language. Stateless, safe to share between threads."""
+    """The format of schemas in an unknown language. Stateless, safe to share between threads."""
 
     name: str = "opaque"
     media_types: Sequence[str] = ("application/octet-stream",)
@@ -80,14 +80,14 @@ class OpaqueFormat:
         return None
 
     def fingerprints(self, parsed: OpaqueSchema) -> Mapping[str, bytes]:
-        """md5 and sha256 of the bytes."""
+        """Return the MD5 and SHA-256 of the bytes, under `md5` and `sha256`."""
         return {
             "md5": hashlib.md5(parsed.text, usedforsecurity=False).digest(),
             "sha256": hashlib.sha256(parsed.text).digest(),
         }
 
     def check(self, reader: OpaqueSchema, writer: OpaqueSchema, ruleset: str = "") -> NoReturn:
-        """Always raises `UnknownRuleset`: what is not understood cannot be compared."""
+        """Raise `UnknownRuleset`: schemas of an unknown language cannot be compared."""
         raise UnknownRuleset("opaque schemas cannot be compared; choose a policy that allows or denies every change")
 
     def fields(self, parsed: OpaqueSchema) -> list[Field]:
@@ -108,7 +108,7 @@ class OpaqueFormat:
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
-        """No rules: what is not understood cannot be advised on."""
+        """No rules: schemas of an unknown language cannot be checked."""
         return {}
 
     def lint(self, parsed: OpaqueSchema, before: OpaqueSchema | None = None) -> list[Finding]:
@@ -117,4 +117,4 @@ class OpaqueFormat:
 
 
 OPAQUE = OpaqueFormat()
-"""The format, as the entry point `stele.formats` names it."""
+"""The format object that the entry point in the group `stele.formats` names."""

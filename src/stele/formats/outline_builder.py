@@ -1,4 +1,4 @@
-"""How outlines are made: paths stay unique, texts short, and a schema without end has an end."""
+"""Builds outlines: keeps paths unique, shortens long texts, and limits the number of nodes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from stele.formats.capabilities import TRUNCATED, OutlineNode
 T = TypeVar("T")
 
 MAX_NODES: Final = 20_000
-"""Declarations of one schema that are listed; a node of kind `TRUNCATED` behind them says that there are more."""
+"""Maximum number of declarations listed for one schema; if there are more, a node of kind `TRUNCATED` follows."""
 
 MAX_CHARACTERS: Final = 16_000_000
-"""Characters of paths and attributes that are looked at: long names multiply with what stands below them."""
+"""Maximum number of characters in paths, attributes and uses together: every path repeats the names above it."""
 
 MAX_TEXT: Final = 400
-"""Characters of an attribute that are kept; a longer one ends in its length and digest, so that it still compares."""
+"""Maximum number of characters of an attribute that are kept.
+
+A longer one is cut, and ends in its length and digest, so that changes behind the cut are still found.
+"""
 
 
 class OutlineBuilder:
-    """A list of nodes in the making."""
+    """Collects the nodes of an outline, up to its limits."""
 
     def __init__(self) -> None:
         self.nodes: list[OutlineNode] = []
@@ -31,7 +34,7 @@ class OutlineBuilder:
         self._is_truncated = False
 
     def until_full(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items, as long as there is room for more nodes."""
+        """Yield the items until the outline is truncated."""
         return takewhile(lambda _: not self._is_truncated, items)
 
     def add_node(
@@ -47,7 +50,10 @@ class OutlineBuilder:
         ordered: bool = False,
         uses: Iterable[str] = (),
     ) -> str:
-        """Append a node and return its path, with `#2`, `#3` … behind it when it was taken. Empty attributes go."""
+        """Append a node and return its path. A path that is already used gets a suffix: `#2`, `#3` and so on.
+
+        Empty attributes are left out. A node past the limits is not added; the outline is truncated instead.
+        """
         uses = tuple(uses)
         self._left -= len(path) + sum(map(len, attributes.values())) + sum(map(len, uses))
         if len(self.nodes) >= MAX_NODES or self._left < 0:
@@ -59,7 +65,7 @@ class OutlineBuilder:
         return path
 
     def truncate(self) -> None:
-        """End the outline here, saying that the schema goes on."""
+        """End the outline with a node of kind `TRUNCATED`."""
         if not self._is_truncated:
             self._is_truncated = True
             self.nodes.append(OutlineNode(TRUNCATED, TRUNCATED, {"listed": str(len(self.nodes))}))
@@ -74,7 +80,7 @@ class OutlineBuilder:
 
 
 def shorten_with_digest(text: str) -> str:
-    """Return the text, or its beginning with length and digest of the whole."""
+    """Return the text, or its first `MAX_TEXT` characters with the length and digest of the whole."""
     if len(text) <= MAX_TEXT:
         return text
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

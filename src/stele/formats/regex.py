@@ -13,7 +13,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from stele.formats.terms import Algebra, Term
 
 Ranges = tuple[tuple[int, int], ...]
-"""Inclusive, ascending, not touching."""
+"""Ranges of code points: inclusive, ascending, not adjacent."""
 
 
 class CharSet:
@@ -60,7 +60,7 @@ class CharSet:
         return self & other.complement()
 
     def complement(self) -> CharSet:
-        """Return every other code point."""
+        """Return the set of all other code points."""
         ranges, start = [], 0
         for low, high in self.ranges:
             if start < low:
@@ -71,7 +71,7 @@ class CharSet:
         return CharSet(tuple(ranges))
 
     def sample_char(self) -> str:
-        """Return the plainest character of the set."""
+        """Return a character of the set, preferably a lower-case letter or another printable ASCII character."""
         for low, high in _PLAIN:
             for mine, last in self.ranges:
                 if max(low, mine) <= min(high, last):
@@ -84,7 +84,7 @@ _PLAIN: Final = ((0x61, 0x7A), (0x41, 0x5A), (0x30, 0x39), (0x2D, 0x2E), (0x21, 
 
 
 def charset_of(ranges: Iterable[tuple[int, int]]) -> CharSet:
-    """Return the set of some ranges in any order."""
+    """Return the set of the characters in some ranges. The ranges can be in any order."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -100,12 +100,12 @@ def charset_of_text(text: str) -> CharSet:
 
 
 def intersect_charsets(one: CharSet, other: CharSet) -> CharSet | None:
-    """Return characters of both sets, None when there are none."""
+    """Return the set of the characters that are in both sets, None when there are none."""
     return (one & other) or None
 
 
 def charset_steps(charset: CharSet) -> int:
-    """Return what taking a set of characters apart costs, in steps."""
+    """Return the cost of splitting a set of characters, in steps of a `StepBudget`."""
     return 1 + len(charset.ranges) // 4
 
 
@@ -115,7 +115,7 @@ def make_algebra(steps: int = 1_000_000) -> Algebra:
 
 
 def split_sets(label: CharSet, others: Sequence[CharSet]) -> list[tuple[CharSet, list[CharSet]]]:
-    """Return a set cut along the borders of others, each piece with those of them it lies in."""
+    """Return the pieces of a set, cut along the borders of others, each with those of the others that contain it."""
     pieces: list[tuple[CharSet, list[CharSet]]] = [(label, [])]
     for other in others:
         cut = []
@@ -131,10 +131,10 @@ def split_sets(label: CharSet, others: Sequence[CharSet]) -> list[tuple[CharSet,
 
 
 def find_word(algebra: Algebra, wanted: Term, refused: Term) -> str | None:
-    """Return a shortest text that matches one term and not the other; None when there is none.
+    """Return a shortest text that matches wanted and not refused; None when there is none.
 
-    Unlike `find_missing_word` it goes on to the end of the word, since an intersection may begin words it never ends.
-    Raises `BudgetExceeded`.
+    Unlike `find_missing_word`, it continues to the end of the word, since an intersection can match the beginning of a
+    word and no complete word. Raises `BudgetExceeded`.
     """
     start = (wanted, frozenset({refused}))
     seen = {start}
@@ -162,7 +162,7 @@ def find_word(algebra: Algebra, wanted: Term, refused: Term) -> str | None:
 
 
 def literal_text(algebra: Algebra, text: str) -> Term:
-    """Return one text."""
+    """Return the term that matches exactly this text."""
     return algebra.make_sequence(*(algebra.make_leaf(charset_of_text(char)) for char in text))
 
 
@@ -187,26 +187,26 @@ T = TypeVar("T")
 
 
 class TermBuilder(Protocol[T]):
-    """Puts the parts of a pattern together; `Algebra` is one for plain terms."""
+    """Combines the parts of a pattern. `Algebra` is the builder of plain terms."""
 
     def make_choice(self, items: Iterable[T], /) -> T:
-        """Return one of them."""
+        """Return an expression that matches one of the items."""
         ...
 
     def make_sequence(self, *items: T) -> T:
-        """Return one after the other."""
+        """Return an expression that matches the items one after the other."""
         ...
 
     def make_repeat(self, body: T, low: int, high: int | None, /) -> T:
-        """Return between low and high times in a row; high is None when unbounded."""
+        """Return an expression that matches body between low and high times in a row; high is None when unbounded."""
         ...
 
 
 class PatternParser(ABC, Generic[T]):
-    """Recursive descent over alternatives, sequences and quantifiers; a syntax adds its atoms."""
+    """Recursive-descent parser for alternatives, sequences and quantifiers. A subclass for a syntax adds its atoms."""
 
     def __init__(self, builder: TermBuilder[T], text: str) -> None:
-        """Raises `PatternError` for a pattern that is too long."""
+        """Start at the beginning of a pattern. Raises `PatternError` for a pattern that is too long."""
         if len(text) > MAX_LENGTH:
             raise PatternError(f"the pattern is longer than {MAX_LENGTH} characters")
         self._builder = builder
@@ -216,7 +216,7 @@ class PatternParser(ABC, Generic[T]):
 
     @abstractmethod
     def _parse_atom(self) -> T:
-        """Parse what a quantifier may follow."""
+        """Parse an atom: the part of a pattern that a quantifier can follow."""
 
     def parse_all(self) -> T:
         """Return the whole pattern. Raises `PatternError`."""
@@ -239,7 +239,7 @@ class PatternParser(ABC, Generic[T]):
         return char
 
     def _skip_text(self, text: str) -> bool:
-        """Skip a text when it comes next; say whether it did."""
+        """Skip a text if it comes next. Return whether it did."""
         is_next = self._text.startswith(text, self._at)
         self._at += len(text) * is_next
         return is_next
@@ -278,7 +278,7 @@ class PatternParser(ABC, Generic[T]):
         return self._builder.make_repeat(atom, *bounds)
 
     def _parse_braces(self) -> tuple[int, int | None]:
-        """Leaves the closing brace as the next character."""
+        """Return the bounds of a quantifier in braces. The closing brace is then the next character."""
         end = self._text.find("}", self._at)
         low, comma, high = self._text[self._at + 1 : end].partition(",")
         if end < 0 or not low.isdecimal() or not low.isascii() or (high and not (high.isdecimal() and high.isascii())):

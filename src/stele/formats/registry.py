@@ -1,8 +1,8 @@
 """Finds schema formats by name.
 
-Every format, the built-in ones included, comes in by the entry point group `stele.formats`: the entry point's name is
-the format's name, its value an object that satisfies `stele.core.ports.Format`. One is imported when it is first asked
-for, so a format that cannot be imported hinders nobody else.
+Every format, including the built-in ones, is registered in the entry point group `stele.formats`. The name of the entry
+point is the name of the format; its value is an object that satisfies `stele.core.ports.Format`. A format is imported
+when it is first requested, so a format that cannot be imported does not affect the others.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ __all__ = ["GROUP", "get_format", "list_formats", "reload_formats"]
 
 
 def list_formats() -> tuple[str, ...]:
-    """Return the names of all installed formats, sorted, lower case; none is imported for this."""
+    """Return the names of all installed formats, sorted, in lower case. Does not import any of them."""
     return tuple(sorted(_entry_points_by_name()))
 
 
 @cache
 def get_format(name: str) -> Format[Any]:
-    """Return the format of that name, in any case. Raises `UnknownFormat` naming the ones there are.
+    """Return the format with that name, in upper or lower case.
 
-    A format that is installed but cannot be loaded is an `UnknownFormat` too, which says why (a `SteleError`, such as
-    `NotInstalled`, passes through).
+    Raises `UnknownFormat`, which lists the installed formats, for any other name. A format that is installed but cannot
+    be loaded also raises `UnknownFormat`, with the reason. A `SteleError` during loading, such as `NotInstalled`, is
+    raised unchanged.
     """
     point = _entry_points_by_name().get(name.lower())
     if point is None:
@@ -48,7 +49,7 @@ def get_format(name: str) -> Format[Any]:
 
 
 def reload_formats() -> None:
-    """Look at the installed packages afresh on the next call."""
+    """Clear the caches, so that the next call looks up the installed packages again."""
     _entry_points_by_name.cache_clear()
     get_format.cache_clear()
 

@@ -1,17 +1,17 @@
-"""Named, versioned rulesets: how a format keeps its own, and how everybody reads those of any format.
+"""Named, versioned rulesets: a container for those of one format, and functions for the rulesets of any format.
 
 A format writes
 
     RULESETS = Rulesets("mine", Ruleset("strict@1", strict.check, "Refuses …."), Ruleset("loose@1", loose.check, "…."))
 
-and answers its port's `rulesets` with `RULESETS.names`, its `check` with `RULESETS.check`. The contract:
+and implements the port's `rulesets` with `RULESETS.names` and its `check` with `RULESETS.check`. The contract:
 
-- a version that was released keeps its verdicts for ever; mended rules join as the next version, beside the old one;
-- the name of the first ruleset is the format's default, and stays so;
-- a ruleset that joins a released format under a new name starts at version 2: settings that named it when the format
-  did not know it are then refused with a clear error instead of being judged otherwise than before.
+- a released version keeps its verdicts for ever; corrected rules are added as the next version, beside the old one;
+- the name of the first ruleset is the format's default, and must not change;
+- a ruleset that is added to a released format under a new name starts at version 2. Settings may have named it before
+  the format had it; they are then refused with a clear error in place of a verdict that differs from before.
 
-A plug-in that lists bare names is taken to have version 1 of each.
+If a plug-in lists a bare name, it counts as version 1.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Ruleset(NamedTuple, Generic[P]):
 
 @runtime_checkable
 class HasRulesetSummaries(Protocol):
-    """A format that can say in a sentence what each of its rulesets looks at."""
+    """A format that has a one-sentence summary of each of its rulesets."""
 
     @property
     def ruleset_summaries(self) -> Mapping[str, str]:
-        """One sentence by full name."""
+        """One sentence for each ruleset, by full name."""
         ...
 
 
@@ -87,9 +87,9 @@ class Rulesets(Generic[P]):
         return {name: ruleset.summary for name, ruleset in self._rulesets.items()}
 
     def find_ruleset(self, ruleset: str = "") -> Ruleset[P]:
-        """Return the ruleset of that full name, the newest version of a bare one, of the default for ''.
+        """Return the ruleset with that full name, or the newest version of that bare name; '' means the default.
 
-        Raises `UnknownRuleset` naming what there is.
+        Raises `UnknownRuleset`, which lists the rulesets of the format.
         """
         return self._rulesets[_select_name(self._format, self.names, ruleset)]
 
@@ -112,7 +112,7 @@ def default_ruleset(fmt: Format[Any]) -> str:
 
 
 def newest_ruleset(fmt: Format[Any], name: str = "") -> str:
-    """Return the full name of the newest version of a bare name ('': the default); a full name itself.
+    """Return the full name of the newest version of a bare name ('': the default). A full name is returned as it is.
 
     Raises `UnknownRuleset`.
     """
@@ -122,8 +122,8 @@ def newest_ruleset(fmt: Format[Any], name: str = "") -> str:
 def effective_name(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
     """Return the full name of the ruleset a registry judges by, installed or not; '' when the format compares nothing.
 
-    preferred is what its settings name, '' or a name this format need not have: then its default decides. adopted are
-    the versions by name the registry has taken over.
+    preferred is the name in the registry's settings. If it is '' or a name that this format does not have, the format's
+    default is used. adopted holds the version that the registry has adopted, by bare name.
     """
     names = installed_rulesets(fmt)
     if not names:
@@ -135,7 +135,10 @@ def effective_name(fmt: Format[Any], preferred: str, adopted: Mapping[str, int])
 
 
 def require_effective(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
-    """As `meant`. Raises `UnknownRuleset` where that version is not installed: no other may answer in its place."""
+    """Return `effective_name`. Raises `UnknownRuleset` if that version is not installed.
+
+    No other version is used in its place, because its verdicts may differ.
+    """
     names, full = installed_rulesets(fmt), effective_name(fmt, preferred, adopted)
     if full and full not in names:
         name = split_ruleset(full)[0]
@@ -153,7 +156,10 @@ def require_effective(fmt: Format[Any], preferred: str, adopted: Mapping[str, in
 
 
 def run_ruleset(fmt: Format[Any], reader: Any, writer: Any, ruleset: str) -> list[Finding]:
-    """Return the findings of an installed ruleset by its full name, in the word the format itself has for it."""
+    """Return the findings of an installed ruleset, given by its full name.
+
+    The format is called with the name that it lists itself, which may be bare.
+    """
     spoken = next((name for name in fmt.rulesets if _full_name(name) == ruleset), ruleset)
     return fmt.check(reader, writer, spoken)
 
@@ -170,7 +176,7 @@ def _full_name(name: str) -> str:
 
 
 def _select_name(format_name: str, names: Sequence[str], ruleset: str) -> str:
-    """Return the full name, of those given, that a full or bare ruleset name selects."""
+    """Return the one of the full names that a full or bare ruleset name selects."""
     if not names:
         raise UnknownRuleset(f"{format_name} schemas cannot be compared: the format has no ruleset")
     name, version = split_ruleset(ruleset or split_ruleset(names[0])[0])

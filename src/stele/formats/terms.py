@@ -1,9 +1,9 @@
 """Regular expressions over any alphabet, as values: patterns over characters and content models over elements alike.
 
-A `Term` is interned by its `Algebra`, so equal terms are the same object and sets of them are cheap. Its `first_steps`
-gives the linear form of a term (Antimirov): every label it can start with, and what remains after it. Counters stay
-numbers, so `a{0,1000000}` is one small term. `find_missing_word` compares two terms by walking both at once; a budget
-bounds it.
+A `Term` is interned by its `Algebra`, so equal terms are the same object and sets of them are cheap. `first_steps`
+returns the linear form of a term (Antimirov): every label it can start with, and what remains after it. Counters stay
+numbers, so `a{0,1000000}` is one small term. `find_missing_word` compares two terms by walking both at once, within a
+budget of steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 Steps = tuple[tuple[Any, "Term"], ...]
-"""Labels a term can start with, each with the rest."""
+"""Labels a term can start with, each with the term that remains after it."""
 
 
 class BudgetExceeded(Exception):
@@ -24,11 +24,11 @@ class BudgetExceeded(Exception):
 
 
 class SharedBudgetExceeded(BudgetExceeded):
-    """All comparisons of one piece of work together need more steps than they have."""
+    """Raised when the comparisons that share a budget need more steps together than it has."""
 
 
 class StepBudget:
-    """Steps left for one comparison, which count for the work around it too (see `share_budget`).
+    """Steps left for one comparison. They also count against the shared budget around it (see `share_budget`).
 
     A step is about two microseconds: one transition of an automaton, or a few ranges of two sets of characters.
     """
@@ -40,7 +40,11 @@ class StepBudget:
         self._shared = _SHARED.get()
 
     def spend_steps(self, steps: int = 1) -> None:
-        """Take steps away. Raises `BudgetExceeded`, or `SharedBudgetExceeded`, which must not be held for an answer."""
+        """Subtract steps from this budget and the shared one. Raises `BudgetExceeded` when none are left here.
+
+        Raises `SharedBudgetExceeded` when none are left in the shared budget; callers must not take this for a result
+        of their own comparison.
+        """
         self.left -= steps
         if self._shared is not None:
             self._shared.left -= steps
@@ -55,7 +59,7 @@ _SHARED: ContextVar[StepBudget | None] = ContextVar("shared", default=None)
 
 @contextmanager
 def share_budget(steps: int) -> Iterator[None]:
-    """Bound all that is compared or matched inside, whatever budgets its parts have."""
+    """Limit the total steps of all comparisons and matches inside the block, whatever budgets they have themselves."""
     token = _SHARED.set(StepBudget(steps))
     try:
         yield
@@ -66,13 +70,13 @@ def share_budget(steps: int) -> Iterator[None]:
 class Term(msgspec.Struct, gc=False, eq=False):
     """One expression.
 
-    Terms are no work for the collector: there are hundreds of thousands of them, and none contains itself.
+    The garbage collector does not track terms: there are hundreds of thousands of them, and none contains itself.
 
     kind      never · empty · leaf · seq · choice · repeat · all · open · both
     label     of a leaf: what it matches
     parts     sub-terms; of seq always (head, tail) where head is no seq
     bounds    of repeat one (low, high) pair, of all one per part; high is None when unbounded
-    nullable  whether the empty word belongs to it
+    nullable  whether the term matches the empty word
     """
 
     kind: str
@@ -87,10 +91,10 @@ def _one_less(low: int, high: int | None) -> tuple[int, int | None]:
 
 
 class Algebra:
-    """Makes terms and takes them apart.
+    """Builds terms and computes their first steps.
 
-    meet gives the label that matches what two labels match, None when nothing; label_steps what looking at a label
-    costs, in steps. remembered counts the steps of terms that are kept.
+    meet returns the label that matches what two labels both match, None when there is nothing. label_steps returns the
+    cost of looking at a label, in steps. remembered is the number of steps of terms that are cached.
     """
 
     def __init__(
@@ -112,7 +116,7 @@ class Algebra:
         self.empty: Final = Term("empty", nullable=True)
 
     def forget_terms(self) -> None:
-        """Give up what is remembered; terms in use stay good, but are not the same as equal ones made later."""
+        """Clear the caches. Terms in use stay valid, but are not identical to equal terms that are made later."""
         self._table.clear()
         self._steps.clear()
         self._meetings.clear()
@@ -122,11 +126,11 @@ class Algebra:
         return self._table.setdefault(key, term)
 
     def make_leaf(self, label: Hashable) -> Term:
-        """Exactly one symbol that label matches."""
+        """Return a term that matches exactly one symbol, one that label matches."""
         return self._intern_term(("leaf", label), Term("leaf", label))
 
     def make_sequence(self, *items: Term) -> Term:
-        """Return one after the other."""
+        """Return a term that matches the items one after the other."""
         result = self.empty
         for item in reversed(items):
             result = self._sequence_of_two(item, result)
@@ -152,7 +156,7 @@ class Algebra:
         return tail
 
     def make_choice(self, items: Iterable[Term]) -> Term:
-        """Return one of them; none at all matches nothing."""
+        """Return a term that matches one of the items; without items it matches nothing."""
         flat: dict[Term, None] = {}
         for item in items:
             for part in item.parts if item.kind == "choice" else (item,):
@@ -167,7 +171,7 @@ class Algebra:
         )
 
     def make_repeat(self, body: Term, low: int, high: int | None) -> Term:
-        """Between low and high times in a row."""
+        """Return a term that matches body between low and high times in a row; high is None when unbounded."""
         if high == 0 or body is self.empty:
             return self.empty
         if body is self.never:
@@ -182,7 +186,7 @@ class Algebra:
         return self._intern_term(("repeat", body, low, high), term)
 
     def make_all(self, members: Iterable[tuple[Term, int, int | None]]) -> Term:
-        """Return each member as often as it may, in any order."""
+        """Return a term that matches each member between its bounds, the members in any order."""
         remaining = [(part, 0 if part.nullable else low, high) for part, low, high in members if high != 0]
         remaining = [member for member in remaining if member[0] is not self.empty]
         if any(part is self.never and low for part, low, _ in remaining):
@@ -190,7 +194,7 @@ class Algebra:
         self.budget.spend_steps(len(remaining))
         if len(remaining) <= 1:
             return self.make_repeat(*remaining[0]) if remaining else self.empty
-        # One order for one set of members, and the same one every time: members stand as they were first met.
+        # Members are sorted by their first use, so that equal sets of members become the same term.
         remaining.sort(key=lambda member: self._met.setdefault(member[0], len(self._met)))
         term = Term(
             "all",
@@ -201,13 +205,13 @@ class Algebra:
         return self._intern_term(("all", tuple(remaining)), term)
 
     def make_open(self, body: Term, between: Term) -> Term:
-        """Body with any number of the leaf between anywhere in it (open content of XSD 1.1)."""
+        """Return a term for body with any number of the leaf between, at any place (open content of XSD 1.1)."""
         if body is self.never:
             return body
         return self._intern_term(("open", body, between), Term("open", parts=(body, between), nullable=body.nullable))
 
     def make_intersection(self, one: Term, other: Term) -> Term:
-        """Return what both match; needs meet."""
+        """Return a term that matches what both terms match. The algebra must have meet."""
         if one is self.never or other is self.never:
             return self.never
         if one is other:
@@ -217,7 +221,7 @@ class Algebra:
         )
 
     def first_steps(self, term: Term) -> Steps:
-        """Return the linear form. Raises `BudgetExceeded`."""
+        """Return the labels the term can start with, each with what remains after it. Raises `BudgetExceeded`."""
         known = self._steps.get(term)
         if known is None:
             self.budget.spend_steps()
@@ -288,7 +292,7 @@ class Algebra:
 
 
 def sequence_items(term: Term) -> Iterator[Term]:
-    """Yield the items of a seq, or the one other term."""
+    """Yield the items of a seq; a term of another kind is its own only item."""
     while term.kind == "seq":
         yield term.parts[0]
         term = term.parts[1]
@@ -298,10 +302,10 @@ def sequence_items(term: Term) -> Iterator[Term]:
 class MissingWord(NamedTuple):
     """A word of the writer's term that the reader's term does not match.
 
-    word    labels and symbols so far, the last being what does not fit unless the word only stops too soon
-    rest    what the writer's term still needs after the word
-    early   True when the word stops where the reader wants more
-    wanted  labels the reader's term had room for at that place
+    word    labels and symbols so far; the last one is what does not fit, unless the word only ends too early
+    rest    what the writer's term requires after the word
+    early   whether the word ends where the reader's term requires more
+    wanted  labels that the reader's term allows at that position
     """
 
     word: tuple[tuple[Any, Any], ...]
@@ -311,7 +315,7 @@ class MissingWord(NamedTuple):
 
 
 Split = Callable[[Any, Sequence[Any]], Iterable[tuple[Any, Sequence[Any]]]]
-"""From a writer's label and the reader's labels: symbols of the first, each with those of the second that match it."""
+"""Splits a writer's label by the reader's labels into symbols, each with those of the reader's labels that match it."""
 
 
 def find_missing_word(
@@ -323,10 +327,10 @@ def find_missing_word(
     met: Callable[[Any, Any, Any], None] = lambda _label, _symbol, _other: None,
     covered: Callable[[Term, Term], bool] = lambda _reader, _writer: False,
 ) -> MissingWord | None:
-    """Return a shortest word of writer that is none of reader; None when writer is contained in reader.
+    """Return a shortest word of writer that reader does not match; None when writer is contained in reader.
 
-    met(writer's label, symbol, reader's label) hears which labels meet. covered(reader, writer) may end a branch when
-    it can prove inclusion without walking. Raises `BudgetExceeded`.
+    met(writer's label, symbol, reader's label) is called for labels that meet. covered(reader, writer) can end a branch
+    by returning True when it proves inclusion without a walk. Raises `BudgetExceeded`.
     """
     start = (writer, frozenset({reader}))
     seen = {start}

@@ -1,10 +1,10 @@
-"""Moving a whole registry: read it from somewhere, see what a target lacks, bring that there, and prove it arrived.
+"""Migration of a whole registry: read it, compare it with a target, import what is missing, and verify the result.
 
-    dump = source.read(client)            a live registry       (or topic.read, archive.read, broker.read)
-    plan = compare(dump, source.read(target))
-    apply(plan, target)
-    assert not compare(dump, source.read(target)).differences
+    dump = read_registry(client)          a live registry; for a topic: read_topic_records(broker.read_topic(…))
+    plan = compare_dumps(dump, read_registry(target))
+    apply_import(dump, target)
+    assert not compare_dumps(dump, read_registry(target)).differences
 
-Everything passes through one neutral form, `model.Dump`; plan and verification are the same comparison, made before and
-after. Nothing is remembered between runs: what an interrupted run has done, the next one finds at the target.
+All data pass through one neutral form, `model.Dump`. Plan and verification are the same comparison, made before and
+after. Nothing is stored between runs: the next run finds at the target what an interrupted run has done.
 """

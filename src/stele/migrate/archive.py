@@ -1,9 +1,10 @@
-"""Our own archive: the log of a registry in one file that says itself whether it is complete.
+"""Stele's archive format: the log of a registry in one file, which shows whether it is complete.
 
-The log is all that a registry stores, so an archive holds whatever any dialect can show, as it was written: times,
-callers, uids and what was deleted since. It also holds the secrets of keys and exporters, so it is as confidential as
-the store itself. JSON lines inside gzip, or zstd where the name ends in `.zst`: a header with the format's version, the
-records in their order, and a trailer with the number of lines and the SHA-256 of all of them.
+The log is all that a registry stores, so an archive holds everything that any dialect can return, as it was written:
+times, callers, uids and what was deleted since. It also holds the secrets of keys and exporters, so it is as
+confidential as the store itself. It consists of JSON lines inside gzip, or zstd if the name ends in `.zst`. The lines
+are a header with the format's version, the records in their order, and a trailer with the number of lines and the
+SHA-256 of all of them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from stele.migrate.progress import Progress, report_nothing
 from stele.migrate.reading import decode_json
 
 VERSION = 1
-"""Of the format. Readers refuse higher ones."""
+"""Version of the format. Readers refuse higher ones."""
 
 _PAGE = 1000
 """Records read or appended at once."""
@@ -56,7 +57,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
 _CONTRADICTIONS = (LookupError, ValueError, TypeError, AttributeError)
-"""What folding records comes to when one speaks of things that those before it did not make."""
+"""Errors of folding a record that refers to things which no earlier record created."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -81,18 +82,18 @@ _END = b'{"end":'
 
 
 class ArchiveContents(NamedTuple):
-    """An archive: how many records it has, and their digest (SHA-256 of its lines, hex)."""
+    """The number of records of an archive, and their digest (SHA-256 of its lines, hex)."""
 
     records: int
     sha256: str
 
 
 class Restoration(msgspec.Struct, frozen=True, rename="camel"):
-    """What a store has of an archive.
+    """Comparison of a store with an archive.
 
-    records   of the archive
-    missing   of these, how many the store had not (before `restore`) or has not (`compare`)
-    erasable  texts still in the store that were purged when the archive was made
+    records   number of records of the archive
+    missing   how many of them the store lacked (before `restore`) or lacks (`compare`)
+    erasable  texts in the store that were purged when the archive was made
     ahead     how many records of its own the store has after those of the archive
     """
 
@@ -103,7 +104,7 @@ class Restoration(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class OwnHistory(Conflict):
-    """The store has records that are not the archive's: its log cannot become that of the archive."""
+    """Raised when the store has records that differ from the archive's: the archive cannot be restored into it."""
 
     def __init__(self, seq: int) -> None:
         super().__init__(f"the store has a history of its own: its record {seq} is not that of the archive")
@@ -114,7 +115,7 @@ class OwnHistory(Conflict):
 
 
 async def write_archive(log: Log, path: Path, progress: Progress = report_nothing) -> ArchiveContents:
-    """Write the log as of now; a file of that name is replaced only by a complete one.
+    """Write the current log; an existing file is replaced only by a complete new one.
 
     Raises `InvalidRequest` when the file cannot be written, `StoreError`.
     """
@@ -159,7 +160,7 @@ def _stored_records(data: bytes, seq: int) -> LogRecord:
 
 
 class Archive:
-    """An archive that was found to be whole: its digest fits, and every record follows from those before it."""
+    """A verified archive: its digest is correct, and every record follows from those before it."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
@@ -171,9 +172,9 @@ class Archive:
         self.contents = ArchiveContents(self._state.seq, self._digest)
 
     def iter_records(self) -> Iterator[LogRecord]:
-        """Return the records in their order.
+        """Yield the records in their order.
 
-        Raises `InvalidRequest` naming the line that is wrong, or what is missing.
+        Raises `InvalidRequest`, which names the wrong line or the missing part.
         """
         self._file.seek(0)
         try:
@@ -214,13 +215,13 @@ class Archive:
 
     @property
     def state(self) -> State:
-        """The registry that the records make; nobody changes it."""
+        """The state that the records make. It must not be changed."""
         return self._state
 
     def levels(self) -> list[str]:
         """Return every subject that has settings or a mode, as the Confluent API names it.
 
-        No other list has them all.
+        No other list contains all of them.
         """
         return [
             f":.{space.name}:{name}" if space.name else name
@@ -240,9 +241,10 @@ class Archive:
         return Restoration(total, max(total - head, 0), erasable, max(head - total, 0))
 
     async def restore(self, log: Log, progress: Progress = report_nothing) -> Restoration:
-        """Append what a log lacks of the archive, and erase the texts purged since; done twice, the second has no work.
+        """Append what a log lacks of the archive, and erase the texts purged since. A second call changes nothing.
 
-        Raises `OwnHistory` before anything is written, or once somebody else writes there meanwhile; `StoreError`.
+        Raises `OwnHistory` before anything is written, or when another process writes to the log meanwhile;
+        `StoreError`.
         """
         before = await self.compare(log)
         seq = before.records - before.missing
@@ -259,7 +261,10 @@ class Archive:
         return before
 
     async def _read_both(self, log: Log, head: int) -> AsyncIterator[tuple[int, LogRecord, LogRecord]]:
-        """Records of the log with those of the archive, as far as both go, equal but for texts purged since."""
+        """Yield the records of the log with those of the archive, as far as both go.
+
+        They are equal except for texts purged and secrets sealed since. Raises `OwnHistory` for other differences.
+        """
         page: Sequence[LogEntry] = ()
         for seq, wanted in enumerate(self.iter_records(), 1):
             if seq > head:
@@ -273,7 +278,7 @@ class Archive:
             yield seq, there, wanted
 
     async def _erase_texts(self, log: Log) -> None:
-        """Take purged texts out of the log, and first out of the snapshot, which may have them, too."""
+        """Erase purged texts from the log, after saving a new snapshot, since the old one may contain them, too."""
         if await log.load_snapshot() is not None:
             while entries := await log.tail(self._state.seq, _PAGE):
                 for entry in entries:
@@ -286,7 +291,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """An archive, read through once to see that it is whole. Raises `InvalidRequest`; `-` is standard input."""
+    """Open an archive and verify it by reading all of it. `-` is standard input. Raises `InvalidRequest`."""
     with files.open_input(path) as file:
         if path == files.STANDARD:
             with tempfile.TemporaryFile() as copy:  # it is read several times
@@ -318,14 +323,14 @@ def _check_header(header: _Header, place: str) -> None:
 
 
 def _verify_line(record: LogRecord, place: str) -> LogRecord:
-    """Return the record, whose texts have to be those their digests say."""
+    """Return the record if its texts match their digests. Raises `InvalidRequest` if they do not."""
     if not has_intact_texts(record):
         raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
     return record
 
 
 def _is_same_history(there: LogRecord, wanted: LogRecord) -> bool:
-    """Whether two records differ only by texts purged, and secrets sealed, since one of them was written."""
+    """Return whether two records differ only by texts purged, and secrets sealed, since one of them was written."""
     return (
         redact_texts(there, _without_texts(wanted)) == wanted
         or is_resealed(there, wanted)

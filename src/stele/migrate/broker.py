@@ -1,6 +1,6 @@
-"""A `_schemas` topic where it lives: reading its one partition to the end, and filling an empty one.
+"""Reads a `_schemas` topic from a broker, from its one partition to the end, and fills an empty topic.
 
-Needs confluent-kafka (`pip install 'stele-registry[kafka]'`), which is imported when it is asked for.
+Needs confluent-kafka (`pip install 'stele-registry[kafka]'`), which is imported at the first use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stele.migrate.topic_records import Record
 
 TOPIC = "_schemas"
 _SECONDS = 30.0
-"""How long the broker may take for one answer."""
+"""Timeout in seconds of one request to the broker."""
 
 
 def read_topic(
@@ -24,7 +24,7 @@ def read_topic(
     settings: Mapping[str, str] | None = None,
     progress: Progress = report_nothing,
 ) -> Iterator[Record]:
-    """Return the records of the topic up to the end it has when this is called.
+    """Return the records of the topic up to its end at the time of the call.
 
     settings are librdkafka's own (security.protocol, sasl.username …). Raises `NotInstalled`, `StoreError`,
     `StoreTimeout`, `InvalidRequest` for a topic with several partitions.
@@ -44,10 +44,10 @@ def read_topic(
 def write_topic(
     bootstrap: str, records: Sequence[Record], topic: str = TOPIC, *, settings: Mapping[str, str] | None = None
 ) -> None:
-    """Fill an empty topic, made compacted with one partition when there is none.
+    """Fill an empty topic. A missing topic is created, compacted and with one partition.
 
-    Raises `InvalidRequest` when it has records already: what is written would contradict them, and Redpanda's have to
-    lie at their own offsets.
+    Raises `InvalidRequest` when it has records already: new records would contradict them, and Redpanda's records have
+    to be at their own offsets.
     """
     kafka = _import_kafka()
     own: dict[str, Any] = {"bootstrap.servers": bootstrap, **(settings or {})}
@@ -80,7 +80,10 @@ def has_topic(bootstrap: str, topic: str = TOPIC, *, settings: Mapping[str, str]
 def append_to_topic(
     bootstrap: str, records: Sequence[Record], topic: str = TOPIC, *, settings: Mapping[str, str] | None = None
 ) -> None:
-    """Add records at the end of a topic, made compacted with one partition when there is none. Raises `StoreError`."""
+    """Add records at the end of a topic. A missing topic is created, compacted and with one partition.
+
+    Raises `StoreError`.
+    """
     kafka = _import_kafka()
     own: dict[str, Any] = {"bootstrap.servers": bootstrap, **(settings or {})}
     _create_topic(own, topic)
@@ -137,7 +140,7 @@ def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
 
 
 def _end_offsets(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
-    """Return the first offset there is, and the one the next record will get."""
+    """Return the first existing offset, and the offset of the next record."""
     try:
         first, end = consumer.get_watermark_offsets(kafka.TopicPartition(topic, 0), timeout=_SECONDS)
     except kafka.KafkaException as error:

@@ -1,6 +1,6 @@
-"""What a target lacks of a source: before a migration the plan, after it the proof.
+"""Compares a source with a target: the plan before a migration, the verification after it.
 
-Only what the source speaks of is compared: subjects of the target that the source does not have are nobody's business.
+Only what the source contains is compared. Subjects that only the target has are ignored.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from stele.protocol.confluent import Config
 
 
 class DifferenceKind(StrEnum):
-    """How source and target differ in one thing."""
+    """Kind of a difference between source and target."""
 
     REGISTER = "register"
-    """The version is not at the target, or deleted there and not here."""
+    """The target lacks the version, or has it deleted while the source has not."""
     DELETE = "delete"
-    """The version is deleted here and not at the target."""
+    """The version is deleted in the source and not at the target."""
     RESERVE = "reserve ids"
-    """The context is not at the target, or might give ids again that it gave once."""
+    """The target lacks the context, or might assign ids of it again."""
     CONFIG = "config"
     MODE = "mode"
     NUMBER_TAKEN = "number taken"
-    """The target has that number of the subject with another id or schema."""
+    """The target has that version number of the subject with another id or schema."""
     ID_TAKEN = "id taken"
-    """The id stands for another schema in that context of the target, or twice in the source."""
+    """The id belongs to another schema in that context of the target, or to two schemas in the source."""
     EXTRA = "extra"
-    """The target has a version of the subject that the source has not."""
+    """The target has a version of the subject that the source lacks."""
     TIME = "time"
-    """The target says another time of registration; what is registered keeps its time."""
+    """The target has another registration time. Registered versions keep their time."""
     BESIDE = "beside"
-    """A key, an association or an exporter is not at the target as it is here."""
+    """A key, an association or an exporter is missing at the target or differs there."""
 
 
 CONFLICTS = frozenset({DifferenceKind.NUMBER_TAKEN, DifferenceKind.ID_TAKEN})
-"""Differences no import mends: somebody has to decide."""
+"""Differences that no import resolves: a user has to decide."""
 
 
 class Difference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One thing in which the target differs. name is a subject, level or context; why says more to people."""
+    """One difference of the target. name is a subject, level or context; why is an explanation."""
 
     kind: DifferenceKind
     name: str
@@ -64,28 +64,28 @@ class Difference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
 
 class Comparison(msgspec.Struct, frozen=True, rename="camel"):
-    """The differences, in the order in which they would be mended; same counts the versions that are alike."""
+    """The differences, in the order in which an import resolves them; same counts the equal versions."""
 
     differences: tuple[Difference, ...]
     same: int
 
     @property
     def conflicts(self) -> tuple[Difference, ...]:
-        """What no import mends."""
+        """The differences that no import resolves."""
         return tuple(row for row in self.differences if row.kind in CONFLICTS)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many differences of each kind there are."""
+        """Number of differences of each kind."""
         return dict(Counter(row.kind.value for row in self.differences))
 
     def of_kinds(self, *kinds: DifferenceKind) -> Iterator[Difference]:
-        """Return the differences of these kinds."""
+        """Yield the differences of these kinds."""
         return (row for row in self.differences if row.kind in kinds)
 
 
 def compare_dumps(source: Dump, target: Dump, *, modes: bool = True) -> Comparison:
-    """Return all differences. modes=False expects READWRITE everywhere, whatever the modes of the source are."""
+    """Return all differences. With modes=False, READWRITE is expected everywhere, whatever the source has."""
     there = {row.key: row for row in target.versions}
     differences = list(_compare_versions(source, there, _compare_ids(target.versions)))
     same = len(source.versions) - len({(row.name, row.version) for row in differences})
@@ -102,7 +102,7 @@ def compare_dumps(source: Dump, target: Dump, *, modes: bool = True) -> Comparis
 
 
 def expected_config(source: Dump, level: str) -> Config | None:
-    """Return the settings a level has to show: its own, with the compatibility level in force where it has none."""
+    """Return the settings that a level must have: its own, with the effective compatibility level if it has none."""
     own = source.configs.get(level)
     if own is None:
         return Config(compatibility_level=effective_level(source.configs, level)) if level == DEFAULT_LEVEL else None
@@ -113,7 +113,7 @@ def expected_config(source: Dump, level: str) -> Config | None:
 
 
 def _compare_ids(versions: Iterable[DumpVersion]) -> dict[tuple[str, int], DumpVersion]:
-    """By context and id, one version that has it."""
+    """Return one version for each pair of context and id."""
     return {(row.context, row.id): row for row in versions}
 
 
@@ -149,7 +149,7 @@ def _version_difference(kind: DifferenceKind, row: DumpVersion, why: str) -> Dif
 
 
 def _differing_parts(one: DumpVersion, other: DumpVersion) -> str:
-    """In what two versions differ, in words."""
+    """Return a text that names the parts in which two versions differ."""
     parts = [f"id {one.id}"] if one.id != other.id else []
     parts += [f"another {word}" for name, word in _WORDS.items() if getattr(one, name) != getattr(other, name)]
     return " and ".join(parts)
@@ -173,7 +173,7 @@ def _extra_versions(source: Dump, there: dict[tuple[str, int], DumpVersion]) -> 
 
 
 def _compare_times(source: Dump, there: dict[tuple[str, int], DumpVersion]) -> Iterator[Difference]:
-    """Of versions that are as they should be but for their time."""
+    """Yield the versions that differ only in their registration time."""
     for row in source.versions:
         known = there.get(row.key)
         if known is None or None in (row.ts, known.ts) or row.ts == known.ts:
@@ -201,7 +201,7 @@ def _ids_to_reserve(source: Dump, target: Dump) -> Iterator[Difference]:
     for context in source.contexts:
         most = source.max_ids.get(context)
         left = present.get(placeholder_version(context, 0).key)
-        # Of a context that is there and stays empty nobody can see which ids it gave.
+        # For a context that exists and stays empty, the ids that it assigned cannot be read.
         visible = context in filled or context not in target.contexts
         if left is not None and left.key not in own:
             yield Difference(DifferenceKind.RESERVE, context, id=left.id, why="begun by an import that was cut off")
@@ -238,7 +238,7 @@ def _compare_modes(source: Dump, target: Dump) -> Iterator[Difference]:
 
 
 def _levels_of(source: Dump, target: Dump) -> list[str]:
-    """Return the levels both have a say on: those of the source, and what hangs above or below them at the target."""
+    """Return the levels to compare: those of the source, and levels of the target that stand above them."""
     spoken = set(source.levels())
     contexts = {context_level(context) for context in source.contexts}
     above = {level for level in (*target.configs, *target.modes) if is_context(level) and level in contexts}

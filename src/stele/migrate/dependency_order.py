@@ -1,4 +1,4 @@
-"""Versions in an order in which they can be registered."""
+"""Sorts versions into an order in which they can be registered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from stele.errors import InvalidRequest
 
 Key = tuple[Any, ...]
-"""What names a version: its subject, in one or two parts, and its number."""
+"""Identifies a version: its subject, in one or two parts, and its number."""
 
 
 class HasReferences(Protocol):
@@ -16,7 +16,7 @@ class HasReferences(Protocol):
 
     @property
     def key(self) -> Key:
-        """What names it."""
+        """Identifies the version."""
         ...
 
     def referenced_keys(self) -> list[Any]:
@@ -28,10 +28,10 @@ V = TypeVar("V", bound=HasReferences)
 
 
 def sort_by_dependency(versions: Iterable[V], place: Callable[[Any], str] | None = None) -> tuple[V, ...]:
-    """By subject and number, but each after the versions it refers to.
+    """Return the versions by subject and number, but each after the versions it refers to.
 
-    References to versions that are not among them change nothing. place says where a version was read, for the message
-    of the `InvalidRequest` that a circle of references is.
+    References to versions outside of the given ones are ignored. Raises `InvalidRequest` for circular references. place
+    returns where a version was read, for the message.
     """
     known = {row.key: row for row in sorted(versions, key=lambda row: row.key)}
     done: dict[Key, V] = {}
@@ -48,7 +48,7 @@ def sort_by_dependency(versions: Iterable[V], place: Callable[[Any], str] | None
                 done[key] = known[stack.pop()]
                 open_.discard(key)
                 continue
-            if key in open_:  # its targets were walked once, and one of them still waits for it
+            if key in open_:  # its targets were visited once, and one of them still depends on it
                 raise _find_circle(known, open_, key, place)
             open_.add(key)
             stack.extend(reversed(waiting))
@@ -58,7 +58,7 @@ def sort_by_dependency(versions: Iterable[V], place: Callable[[Any], str] | None
 def _find_circle(
     known: dict[Key, V], open_: set[Key], start: Key, place: Callable[[Any], str] | None
 ) -> InvalidRequest:
-    """Return the error of a circle among versions whose walk has begun: each of them refers to another one."""
+    """Return the error for a circle of references, found among versions whose traversal has begun."""
     path: dict[Key, None] = {}
     key = start
     while key not in path:

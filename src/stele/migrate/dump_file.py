@@ -1,12 +1,12 @@
-r"""Dump files of a topic: one record a line, as JSON or as `kafka-console-consumer` prints it.
+r"""Dump files of a topic: one record per line, as JSON or as printed by `kafka-console-consumer`.
 
     {"offset": 7, "ts": …, "key": {"keytype": "SCHEMA", …}, "value": {…}}   what `stele export topic` writes
-    {"offset": 7, "ts": …, "key": "{\\"keytype\\": …}", "payload": "{…}"}      as text inside, as `kcat -J` has it
+    {"offset": 7, "ts": …, "key": "{\"keytype\": …}", "payload": "{…}"}        with JSON in strings, as in `kcat -J`
     {"keytype": "SCHEMA", …}<TAB>{…}                                  `null` is a tombstone
     Offset:7<TAB>{"keytype": "SCHEMA", …}<TAB>{…}                     with print.offset=true, print.partition=true …
     CreateTime:…<TAB>{"keytype": "SCHEMA", …}<TAB>{…}                 with print.timestamp=true
 
-Times are in milliseconds since 1970 UTC. Both kinds may be mixed; empty lines are passed over.
+Times are in milliseconds since 1970 UTC. A file may contain both kinds of lines; empty lines are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stele.migrate.reading import decode_json
 from stele.migrate.topic_records import Record
 
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes of one line, at most."""
+"""Highest length of a line in bytes."""
 
 _COLUMN = re.compile(rb"(?:(CreateTime|LogAppendTime|Partition|Offset):(-?[0-9]{1,19})|NO_TIMESTAMP)\t")
 
@@ -32,7 +32,7 @@ _NONE = msgspec.Raw(b"null")
 
 
 class _Line(msgspec.Struct):
-    """A line of the JSON kind."""
+    """A line in JSON."""
 
     key: msgspec.Raw
     value: msgspec.Raw = _NONE
@@ -46,14 +46,14 @@ _string = msgspec.json.Decoder(str)
 
 
 def read_records(file: BinaryIO) -> Iterator[Record]:
-    """Return the records of a dump file, in its order. Raises `InvalidRequest` naming the line."""
+    """Yield the records of a dump file, in its order. Raises `InvalidRequest` with the number of the line."""
     for number, line in number_lines(file):
         if line.strip():
             yield _parse_line(line, f"line {number}")
 
 
 def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Lines without their ends, counted from 1. Raises `InvalidRequest` for one that is too long."""
+    """Yield lines without their ends, numbered from 1. Raises `InvalidRequest` for one that is too long."""
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
@@ -63,7 +63,7 @@ def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def write_records(records: Iterable[Record]) -> Iterator[bytes]:
-    """Return the lines of a dump file, each with its end."""
+    """Yield the lines of a dump file, each with its end."""
     for record in records:
         offset = b"" if record.offset is None else b'"offset":%d,' % record.offset
         ts = b"" if record.ts is None else b'"ts":%d,' % record.ts
@@ -81,7 +81,7 @@ def _parse_line(line: bytes, place: str) -> Record:
 
 
 def _parse_columns(line: bytes, place: str) -> Record | None:
-    """Return a line of the other kind; None when it is none."""
+    """Return the record of a line with tab-separated columns; None when the line has another form."""
     numbers: dict[bytes, int] = {}
     while (column := _COLUMN.match(line)) is not None:
         if column[1]:
@@ -97,12 +97,12 @@ def _parse_columns(line: bytes, place: str) -> Record | None:
 
 
 def _valid_time(ts: int | None) -> int | None:
-    """Return a time, of which Kafka says -1 where it has none."""
+    """Return the time, None if it is missing or invalid. Kafka uses -1 for a missing time."""
     return ts if ts is not None and 0 <= ts < LATEST_TIME else None
 
 
 def _json_bytes(raw: msgspec.Raw, place: str) -> bytes | None:
-    """JSON as it stands, or the JSON inside a string; null is no bytes."""
+    """Return the JSON itself, or the JSON inside a string; None for null."""
     data = bytes(raw).strip()
     if data == b"null":
         return None

@@ -1,6 +1,6 @@
-"""What a registry keeps beside its schemas: keys of field encryption, associations, definitions of exporters.
+"""Data of a registry besides its schemas: keys of field encryption, associations, definitions of exporters.
 
-As the Confluent API shows them: without the secrets of keys and exporters, which no registry tells.
+They have the form of the Confluent API: without the secrets of keys and exporters, which no registry returns.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import msgspec
 from stele.protocol.confluent import Association, ImportedDek, ImportedExporter, ImportedKek
 
 HIDDEN = "[hidden]"
-"""What registries show in the place of a credential."""
+"""Text that registries return in place of a credential."""
 
 
 class MigratedKek(ImportedKek, frozen=True, omit_defaults=True, rename="camel"):
-    """A key encryption key of a context; ts is milliseconds since 1970 UTC, None where the source does not tell."""
+    """A key encryption key of a context; ts is milliseconds since 1970 UTC, None if the source does not return it."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What names it in its registry."""
+        """Identifies the key in its registry."""
         return "kek", self.context, self.name
 
     @property
@@ -35,7 +35,7 @@ class MigratedDek(ImportedDek, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What names it in its registry."""
+        """Identifies the key in its registry."""
         return "dek", self.kek_name, self.subject, self.algorithm, str(self.version)
 
     @property
@@ -45,11 +45,11 @@ class MigratedDek(ImportedDek, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class MigratedAssociation(Association, frozen=True, rename="camel"):
-    """A subject of a resource, so far a topic."""
+    """An association of a subject with a resource, which can only be a topic at present."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What names it in its registry."""
+        """Identifies the association in its registry."""
         return (
             "association",
             self.resource_namespace,
@@ -72,12 +72,12 @@ class MigratedExporter(ImportedExporter, frozen=True, omit_defaults=True, rename
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What names it in its registry."""
+        """Identifies the exporter in its registry."""
         return "exporter", self.name
 
     @property
     def level(self) -> str:
-        """Exporters belong to the registry, which is written through its default context."""
+        """The default level: exporters belong to the registry, which is written through its default context."""
         return ""
 
 
@@ -85,7 +85,7 @@ Item = MigratedKek | MigratedDek | MigratedAssociation | MigratedExporter
 
 
 class RegistryExtras(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All of it."""
+    """All data of a registry besides its schemas."""
 
     keks: tuple[MigratedKek, ...] = ()
     deks: tuple[MigratedDek, ...] = ()
@@ -93,7 +93,7 @@ class RegistryExtras(msgspec.Struct, frozen=True, omit_defaults=True):
     exporters: tuple[MigratedExporter, ...] = ()
 
     def items(self) -> Iterator[Item]:
-        """Return every one, in an order in which they can be made."""
+        """Yield all items, in an order in which they can be created."""
         yield from self.keks
         yield from self.deks
         yield from self.associations
@@ -101,9 +101,10 @@ class RegistryExtras(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def differing_members(source: Item, target: Item) -> str:
-    """Return the members in which a target differs from its source; '' when it does not.
+    """Return the names of the members in which a target differs from its source; '' if there are none.
 
-    Times count where both tell them. How far an exporter is, and whether it runs, is a matter of its own registry.
+    Times are compared if both have them. The state and the offset of an exporter are not compared: they belong to its
+    registry.
     """
     names = []
     for name in source.__struct_fields__:

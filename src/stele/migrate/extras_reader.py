@@ -1,4 +1,4 @@
-"""Reading what a live registry keeps beside its schemas; what a make does not serve is noted and left out."""
+"""Reads the data of a live registry besides its schemas. What a make does not support is noted and left out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _anything = json_decoder(Any)
 
 
 class _ExtrasReader:
-    """One reading."""
+    """Reads the extras of one registry, once."""
 
     def __init__(self, client: SchemaRegistryClient, progress: Progress) -> None:
         self._client = client
@@ -39,7 +39,7 @@ class _ExtrasReader:
         self.notes: list[str] = []
 
     def read_extras(self, contexts: Iterable[str]) -> RegistryExtras:
-        """Everything there is."""
+        """Return all extras of the registry."""
         keys = self._read_if_served("DEK registry", _keks_path("."), lambda: self._read_keys(contexts))
         keks = tuple(row for row in keys if isinstance(row, MigratedKek))
         deks = tuple(row for row in keys if isinstance(row, MigratedDek))
@@ -73,7 +73,7 @@ class _ExtrasReader:
     def _read_keys(self, contexts: Iterable[str]) -> list[MigratedKek | MigratedDek]:
         keks: list[MigratedKek] = []
         deks: dict[tuple[str, ...], MigratedDek] = {}
-        # A make whose keys know no contexts shows the same ones in every context, also in one that is not there.
+        # A make whose keys have no contexts returns the same keys in every context, also in one that does not exist.
         everywhere = bool(self._get_decoded(_names, _keks_path(f".stele-probe-{uuid4().hex}")))
         for context in ["."] if everywhere else sorted(contexts):
             base = _keks_path(context)
@@ -107,7 +107,7 @@ class _ExtrasReader:
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def _read_associations(self) -> list[MigratedAssociation]:
-        """Return all pages."""
+        """Return the associations of all pages."""
 
         def ask_page(offset: int) -> list[MigratedAssociation]:
             return self._get_decoded(_associations, _ASSOCIATIONS, offset=offset, limit=PAGE)
@@ -128,9 +128,9 @@ class _ExtrasReader:
 def read_extras(
     client: SchemaRegistryClient, contexts: Iterable[str], progress: Progress = report_nothing
 ) -> tuple[RegistryExtras, tuple[str, ...]]:
-    """Return what a registry keeps beside its schemas, and notes on what it does not show.
+    """Return the extras of a registry, and notes on those that it does not return.
 
-    Raises what `source.read` raises.
+    Raises the errors of `registry_reader.read_registry`.
     """
     reader = _ExtrasReader(client, progress)
     extras = reader.read_extras(contexts)

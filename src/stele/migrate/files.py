@@ -1,4 +1,4 @@
-"""Files that are whole or not there; `-` is standard input or output."""
+"""Reads and writes files. A written file is complete or does not exist; `-` is standard input or output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STANDARD = Path("-")
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file. Raises `InvalidRequest` when it cannot be read."""
+    """Open a file for reading. Raises `InvalidRequest` when it cannot be read."""
     if path == STANDARD:
         yield sys.stdin.buffer
         return
@@ -29,7 +29,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file that only its owner reads; one of that name is replaced once the new one is complete.
+    """Write a file that only its owner can read. An existing file is replaced when the new one is complete.
 
     Raises `InvalidRequest`.
     """

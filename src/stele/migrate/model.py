@@ -1,7 +1,7 @@
-"""What is moved: the versions, settings, modes, contexts and keys of a registry, in no vendor's form.
+"""The data of a migration: the versions, settings, modes, contexts and keys of a registry, in a neutral form.
 
-Subjects have the names the Confluent API shows: bare in the default context, `:.team:orders` elsewhere. A *level* is
-where settings and modes hang: a subject, `:.team:` for a context, '' for the default one, `:.__GLOBAL:` for all.
+Subjects have the names of the Confluent API: bare in the default context, `:.team:orders` elsewhere. A *level* is
+an object with settings and modes: a subject, `:.team:` for a context, '' for the default one, `:.__GLOBAL:` for all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 DEFAULT_LEVEL = ""
 """The default context."""
 REGISTRY_LEVEL = ":.__GLOBAL:"
-"""What stands above all contexts."""
+"""The level above all contexts."""
 DEFAULT_CONTEXT = "."
 
 _PLACEHOLDER = "stele-reserved-ids"
@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One version of a subject with its schema. Made by `version`, so equal ones have equal members."""
+    """One version of a subject with its schema. `normalize_version` makes it, so equal versions have equal members."""
 
     subject: str
     version: int
@@ -41,11 +41,11 @@ class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     rule_set: RuleSet | None = None
     deleted: bool = False
     ts: int | None = None
-    """When it was registered, in milliseconds since 1970 UTC, where the source tells."""
+    """Registration time in milliseconds since 1970 UTC; None if the source does not return it."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """What names it in its registry."""
+        """Identifies the version in its registry."""
         return self.subject, self.version
 
     @property
@@ -66,15 +66,15 @@ class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
 
 class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A registry.
+    """The data of a registry.
 
-    versions   each after those it refers to; see `order.ordered`
+    versions   each after those it refers to; see `dependency_order.sort_by_dependency`
     configs    settings by level, only of levels that have their own
-    modes      likewise
+    modes      modes by level, only of levels that have their own
     contexts   names with their dots, sorted; `.` is always there
-    max_ids    by context: the highest id ever given, where that is known and no version left has it
-    notes      sentences on what the source has and this form has not
-    beside     keys, associations and exporters
+    max_ids    by context: the highest id ever assigned, if it is known and higher than the ids of all versions
+    notes      sentences on data of the source that this form cannot represent
+    extras     keys, associations and exporters
     """
 
     versions: tuple[DumpVersion, ...] = ()
@@ -86,7 +86,7 @@ class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     extras: RegistryExtras = RegistryExtras()
 
     def levels(self) -> list[str]:
-        """Return every level this dump speaks of, those above before those below."""
+        """Return every level in this dump, higher levels before lower ones."""
         subjects = {row.subject for row in self.versions} - {""}
         named = subjects | {context_level(context) for context in self.contexts} | {REGISTRY_LEVEL, DEFAULT_LEVEL}
         return sorted(named | set(self.configs) | set(self.modes), key=level_rank)
@@ -105,7 +105,7 @@ def normalize_version(
     deleted: bool = False,
     ts: int | None = None,
 ) -> DumpVersion:
-    """Return a version with everything in its normal form: what is empty is absent, what has no order is sorted."""
+    """Return a version in its normal form: empty members are absent, members without an order are sorted."""
     relative_references = [
         SchemaReference(row.name, _relative_subject(row.subject, subject), row.version) for row in references or ()
     ]
@@ -124,10 +124,10 @@ def normalize_version(
 
 
 def normalize_config(config: Config) -> Config:
-    """Settings in their normal form."""
+    """Return settings in their normal form."""
     members: dict[str, Any] = {name: getattr(config, name) or None for name in config.__struct_fields__}
     for name in ("normalize", "validate_fields", "validate_new_schemas", "validate_rules"):
-        members[name] = getattr(config, name)  # false is set, and differs from nothing
+        members[name] = getattr(config, name)  # False is a value of its own, different from None
     for name in ("compatibility_level", "compatibility_policy"):
         members[name] = members[name] and members[name].upper()
     for name in ("default_metadata", "override_metadata"):
@@ -138,7 +138,7 @@ def normalize_config(config: Config) -> Config:
 
 
 def effective_level(configs: Mapping[str, Config], level: str) -> str:
-    """Return the compatibility level in force at a level."""
+    """Return the effective compatibility level of a level: its own or an inherited one."""
     for place in _levels_upwards(level):
         own = configs.get(place)
         if own is not None and own.compatibility_level is not None:
@@ -155,22 +155,22 @@ def context_of(subject: str) -> str:
 
 
 def context_level(context: str) -> str:
-    """Return the level a context is."""
+    """Return the level of a context."""
     return DEFAULT_LEVEL if context == DEFAULT_CONTEXT else f":{context}:"
 
 
 def placeholder_version(context: str, schema_id: int) -> DumpVersion:
-    """Return a version that is there for a moment, so that its context exists and never gives the id again."""
+    """Return a temporary version, which creates its context and reserves the id there."""
     return DumpVersion(f"{'' if context == DEFAULT_CONTEXT else f':{context}:'}{_PLACEHOLDER}", 1, schema_id, '"null"')
 
 
 def is_context(level: str) -> bool:
-    """Whether a level is a context, the default one included, or the whole registry."""
+    """Return whether a level is a context, the default one included, or the whole registry."""
     return level == DEFAULT_LEVEL or (level.startswith(":.") and not split_subject(level).subject)
 
 
 def level_rank(level: str) -> tuple[int, str]:
-    """Sorts levels so that the registry comes first, then contexts, then subjects."""
+    """Return a sort key that puts the registry first, then contexts, then subjects."""
     return (0 if level == REGISTRY_LEVEL else 1 if is_context(level) else 2), level
 
 
@@ -181,7 +181,7 @@ def _levels_upwards(level: str) -> list[str]:
 
 
 def _absolute_subject(subject: str, within: str) -> str:
-    """Return a reference's subject as a name that stands by itself."""
+    """Return the subject of a reference as a complete name."""
     if subject.startswith(":."):
         return str(split_subject(subject))
     context = split_subject(within).context
@@ -189,7 +189,7 @@ def _absolute_subject(subject: str, within: str) -> str:
 
 
 def _relative_subject(subject: str, within: str) -> str:
-    """Return a reference's subject as schemas of a context name it."""
+    """Return the subject of a reference as schemas of a context name it."""
     context, bare = split_subject(subject)
     if not subject.startswith(":.") or context == split_subject(within).context:
         return bare

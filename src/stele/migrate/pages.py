@@ -1,4 +1,4 @@
-"""Lists that a registry gives page by page."""
+"""Reads lists of a registry page by page."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Final, TypeVar
 __all__ = ["PAGE", "read_pages"]
 
 PAGE: Final = 1000
-"""Rows to ask for at a time."""
+"""Number of rows to request at a time."""
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
 def read_pages(ask_page: Callable[[int], Sequence[T]], key: Callable[[T], K]) -> Iterator[list[T]]:
-    """Read a list to its end; yield what is new in each page.
+    """Read a list to its end; yield the new rows of each page.
 
-    A server may give fewer rows than it is asked for, so the first page is never known to be the last one. A server
-    that knows no pages gives the first one again.
+    A server may return fewer rows than requested, so the first page is never known to be the last one. A server
+    without pages returns the first one again.
 
     Args:
-        ask_page: Returns the rows behind so many.
-        key: What tells a row from all others.
+        ask_page: Returns the rows after so many.
+        key: Identifies a row.
     """
     seen: set[K] = set()
     longest = 0

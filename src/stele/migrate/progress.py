@@ -1,4 +1,4 @@
-"""How long work says where it is."""
+"""Progress reports of long work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told after each step: what is being done, how many are done, and of how many (None: unknown)."""
+    """Called after each step with the kind of work, the number of finished items, and the total (None: unknown)."""
 
     def __call__(self, verb: str, done: int, total: int | None) -> None:
-        """Take note."""
+        """Report a step."""
         ...
 
 
 def report_nothing(verb: str, done: int, total: int | None) -> None:
-    """Takes no note."""
+    """Ignore a report."""

@@ -1,4 +1,4 @@
-"""JSON from files nobody vouches for: whatever is wrong with it becomes one error that names the place."""
+"""Reads JSON from untrusted files. Every defect becomes one error that names its position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def decode_json(decode: Callable[[bytes], T], data: bytes, what: str) -> T:
-    """Return what a decoder of msgspec makes of data. Raises `InvalidRequest` beginning with what."""
+    """Return data decoded by a msgspec decoder. Raises `InvalidRequest`, whose message begins with `what`."""
     if is_nested_deeper(data):
         raise InvalidRequest(f"{what}: nested too deeply, more than {MAX_JSON_DEPTH} levels")
     try:

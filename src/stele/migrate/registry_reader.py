@@ -1,7 +1,7 @@
-"""Reading a live registry over HTTP: ours, Confluent's, Redpanda's, Karapace's, Apicurio's Confluent API.
+"""Reads a live registry over HTTP: Stele, Confluent, Redpanda, Karapace, Apicurio's Confluent API.
 
-What a make does not serve is asked for in another way or left out: `/schemas` is the quick way, one version after the
-other the sure one. Nothing is written to the source.
+What a make does not support is read in another way or left out. `/schemas` is fast; reading versions one by one always
+works. Nothing is written to the source.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 MAX_VERSIONS = 20_000_000
-"""A registry that lists more versions than this is given up."""
+"""Highest number of versions that a registry may list. Reading stops with `TooLarge` beyond it."""
 _AT_ONCE = 4
-"""Requests under way at a time."""
+"""Highest number of concurrent requests."""
 _EVERYWHERE = ":*:"
 
 
 class ShownVersion(msgspec.Struct, frozen=True, rename="camel"):
-    """A version as registries show it; members of other makes and generations are ignored."""
+    """A version in the responses of registries. Members that other makes and releases add are ignored."""
 
     subject: str = ""
     version: int = 0
@@ -76,10 +76,10 @@ _settings = json_decoder(list[LevelConfig])
 def read_registry(
     client: SchemaRegistryClient, progress: Progress = report_nothing, *, levels: Iterable[str] = ()
 ) -> Dump:
-    """Everything a registry tells of itself.
+    """Return all data of a registry.
 
-    No list names subjects that have settings and neither a version nor an alias: levels says which to ask for besides.
-    Nobody should write to the registry meanwhile; READONLY is the mode for that. Raises `ResponseError`,
+    No list contains subjects with settings but without a version or an alias; `levels` names those to read in addition.
+    The registry should not be written meanwhile; the mode READONLY prevents it. Raises `ResponseError`,
     `RegistryUnreachable`.
     """
     client.forget()
@@ -94,7 +94,7 @@ def read_registry(
 
 
 def subject_path(subject: str) -> str:
-    """Return how a path names a subject: one without a name needs its context to be seen at all."""
+    """Return a subject as it is written in a path. A subject without a name is written with its context."""
     return subject or ":.:"
 
 
@@ -104,13 +104,13 @@ def config_path(level: str) -> str:
 
 
 def read_versions(client: SchemaRegistryClient, progress: Progress = report_nothing) -> list[DumpVersion]:
-    """Return all versions a registry tells of, in no order, and nothing else. Raises as `read_registry`."""
+    """Return all versions of a registry, unsorted, and nothing else. Raises the errors of `read_registry`."""
     client.forget()
     return _read_versions(client, progress)[0]
 
 
 def read_subject_versions(client: SchemaRegistryClient, subjects: Iterable[str]) -> list[DumpVersion]:
-    """Return the versions of some subjects, deleted ones too. Raises as `read_registry`."""
+    """Return the versions of some subjects, deleted ones too. Raises the errors of `read_registry`."""
     client.forget()
     return _read_one_by_one(client, sorted(set(subjects)), report_nothing)[0]
 
@@ -119,17 +119,17 @@ def read_subject_versions(client: SchemaRegistryClient, subjects: Iterable[str])
 
 
 def _read_contexts(client: SchemaRegistryClient) -> list[str]:
-    # Apicurio writes them as prefixes of subjects, `:.:`.
+    # Apicurio writes contexts as prefixes of subjects, `:.:`.
     return [name.strip(":") for name in _unless_missing(client.contexts, [DEFAULT_CONTEXT])]
 
 
 def _read_versions(client: SchemaRegistryClient, progress: Progress) -> tuple[list[DumpVersion], set[str], list[str]]:
-    """Return all versions, the subjects that stand for others, and notes on versions that are listed and not shown."""
+    """Return all versions, the subjects that are aliases, and notes on versions that are listed but not returned."""
     listed = _unless_missing(lambda: _list_versions(client, deleted=True, progress=progress), None)
     if listed is None:
         versions, notes = _read_one_by_one(client, _list_subjects(client), progress)
         return versions, set(), notes
-    # The second list is not asked for where the first one says it of each version.
+    # The second list is not needed if the first one shows for each version whether it is deleted.
     says_it = all(row.deleted is not None for row in listed)
     rows = listed if says_it else _list_versions(client, deleted=False, progress=progress)
     live = {(row.subject, row.version) for row in rows if not row.deleted}
@@ -145,7 +145,7 @@ def _list_subjects(client: SchemaRegistryClient) -> list[str]:
 
 
 def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Progress) -> list[ShownVersion]:
-    """Return all pages of `/schemas`."""
+    """Return the versions of all pages of `/schemas`."""
 
     def ask_page(offset: int) -> list[ShownVersion]:
         parameters: dict[str, ParamValue] = {
@@ -203,7 +203,10 @@ def _read_version(client: SchemaRegistryClient, subject: str, number: int, *, de
 
 
 def _read_max_ids(client: SchemaRegistryClient, versions: Iterable[DumpVersion]) -> dict[str, int]:
-    """Return the highest id each context ever gave, where it is above all that are left and the server tells."""
+    """Return the highest id that each context ever assigned.
+
+    A context is left out if the server does not return its highest id, or if a version still has that id.
+    """
     highest: dict[str, int] = {}
     for row in versions:
         highest[row.context] = max(row.id, highest.get(row.context, 0))
@@ -223,7 +226,7 @@ def _read_max_ids(client: SchemaRegistryClient, versions: Iterable[DumpVersion])
 def _read_settings(
     client: SchemaRegistryClient, levels: list[str], progress: Progress
 ) -> tuple[dict[str, Config], dict[str, str]]:
-    """Settings and modes by level. What even a level nobody ever named is said to have is no level's own."""
+    """Return settings and modes by level. Values that even an unused level returns are defaults, and are left out."""
     probed_levels = [f"stele-probe-{uuid4().hex}", *levels]
     settings = _unless_missing(lambda: _read_settings_at_once(client, probed_levels, progress), None)
     if settings is None:
@@ -238,7 +241,7 @@ def _read_settings(
     configs = {level: own for level, (own, _) in settings_by_level.items() if own is not None}
     modes = {level: own for level, (_, own) in settings_by_level.items() if own is not None}
     if modes.get(DEFAULT_LEVEL) == "READWRITE":
-        del modes[DEFAULT_LEVEL]  # what is shown where nothing is set
+        del modes[DEFAULT_LEVEL]  # the value that is returned when no mode is set
     return (
         {level: own for level, own in configs.items() if level == DEFAULT_LEVEL or own != config_of_all},
         {level: own for level, own in modes.items() if level == DEFAULT_LEVEL or own != mode_of_all},
@@ -248,7 +251,7 @@ def _read_settings(
 def _read_settings_at_once(
     client: SchemaRegistryClient, levels: list[str], progress: Progress
 ) -> list[tuple[Config | None, str | None]]:
-    """Return the settings and the mode of each level, many in a request: an extension of ours."""
+    """Return the settings and the mode of each level, many per request. Only Stele supports this."""
     settings: list[tuple[Config | None, str | None]] = []
     for start in range(0, len(levels), PAGE):
         body = encode_body(LevelConfigsRequest(levels[start : start + PAGE]))
@@ -273,7 +276,7 @@ def _own_mode(client: SchemaRegistryClient, level: str) -> str | None:
 
 
 def _unless_missing(ask: Callable[[], T], otherwise: A) -> T | A:
-    """Return the answer, or otherwise when the server has no such thing or no such route."""
+    """Return the result of `ask`, or `otherwise` when the server has no such object or no such route."""
     try:
         return ask()
     except NotFound:
@@ -285,7 +288,7 @@ def _unless_missing(ask: Callable[[], T], otherwise: A) -> T | A:
 
 
 def _map_in_pool(work: Callable[[A], T], items: list[A], verb: str, progress: Progress) -> list[T]:
-    """Return the results in the order of the items, a few at a time."""
+    """Return the results in the order of the items, computed by a few threads."""
     results: list[T] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for result in pool.map(work, items):

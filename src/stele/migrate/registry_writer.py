@@ -1,9 +1,9 @@
-"""Bringing a target up to a source, through the IMPORT mode of its API.
+"""Imports what a target lacks of a source, through the IMPORT mode of its API.
 
-Contexts that get something are put into IMPORT mode, which keeps everybody else from writing there; then come versions,
-each deleted at once if it is to be, then reserved ids, keys, associations and exporters, settings, and at the end the
-modes of the source. Every step is harmless when done twice, and what is left to do is read from the target, so after a
-failure the same call goes on. Ours takes many versions at once, with their times; others one after the other.
+Contexts to write are put into IMPORT mode, which excludes all other writers. Then versions are registered, and deleted
+ones deleted at once. Then follow reserved ids, keys, associations and exporters, settings, and at the end the modes of
+the source. Every step can be repeated, and the remaining work is read from the target. So after a failure the same call
+continues. Stele imports many versions at once, with their times; other registries import one after the other.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from stele.protocol.confluent import Config, ImportRefusal, ImportResponse, Regi
 
 IMPORT = "IMPORT"
 CHUNK = 500
-"""Versions sent at once, at most."""
+"""Highest number of versions in one request."""
 _CHUNK_BYTES = 4 * 1024 * 1024
-"""Bytes of their texts, at most, unless one alone is longer."""
+"""Highest number of bytes of their texts, unless a single text is longer."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A version or level the target would not take, and what it said."""
+    """A version or level that the target refused, and its message."""
 
     name: str
     version: int | None
@@ -49,7 +49,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class ImportConflict(Conflict):
-    """Source and target have different things under one number or id. Nothing was changed; comparison says what."""
+    """Raised when source and target have different data under one number or id.
+
+    Nothing was changed; `comparison` has the differences.
+    """
 
     def __init__(self, comparison: Comparison) -> None:
         first = comparison.conflicts[0]
@@ -61,7 +64,10 @@ class ImportConflict(Conflict):
 
 
 class ImportInterrupted(SteleError):
-    """An import ended early. The target is left in IMPORT mode, closed to other writers; the same import goes on."""
+    """Raised when an import ended early.
+
+    The target is left in IMPORT mode, closed to other writers. Running the same import again continues it.
+    """
 
     def __init__(self, levels: Iterable[str], why: SteleError) -> None:
         names = ", ".join(level or "the default context" for level in levels) or "nothing"
@@ -72,15 +78,16 @@ class ImportInterrupted(SteleError):
 def plan_import(
     source: Dump, client: SchemaRegistryClient, *, modes: bool = True, progress: Progress = report_nothing
 ) -> Comparison:
-    """Return what an import would do, or, after one, what is still different. Only reads."""
+    """Return what an import would do, or, after one, the remaining differences. Only reads."""
     return compare_dumps(source, read_registry(client, progress, levels=source.levels()), modes=modes)
 
 
 def apply_import(
     source: Dump, client: SchemaRegistryClient, *, modes: bool = True, progress: Progress = report_nothing
 ) -> list[Refusal]:
-    """Bring everything there that is missing; what the target refuses is answered, the rest goes on.
+    """Import everything that the target lacks, and return what the target refuses.
 
+    A refusal does not stop the import.
     Raises `ImportConflict` before anything is written, and `ImportInterrupted` when the target stops answering.
     """
     there = read_registry(client, progress, levels=source.levels())
@@ -103,7 +110,7 @@ class VersionWriter:
     """Writes versions with their numbers and ids into subjects that are in IMPORT mode.
 
     Args:
-        client: Talks to the target.
+        client: Sends requests to the target.
     """
 
     def __init__(self, client: SchemaRegistryClient) -> None:
@@ -111,8 +118,9 @@ class VersionWriter:
         self._bulk = True
 
     def write_versions(self, rows: list[DumpVersion]) -> list[Refusal]:
-        """Register versions, and delete those that are to be; one by one where the target knows no other way.
+        """Register versions, and delete those that are deleted in the source.
 
+        This is done one by one if the target has no bulk import.
         Returns what the target refuses. Raises `SteleError` where it does not answer.
         """
         refused = self.send_bulk_import({"versions": rows}) if self._bulk else None
@@ -123,12 +131,12 @@ class VersionWriter:
         return [Refusal(row.name, row.number, row.message) for row in refused]
 
     def delete_version(self, subject: str, version: int) -> list[Refusal]:
-        """Delete a version for good; one that is gone is no refusal."""
+        """Delete a version permanently. A version that is deleted already is no refusal."""
         requests = [_deletion_request(subject, version), _deletion_request(subject, version, query="permanent=true")]
         return self.send_requests(subject, version, requests)
 
     def send_bulk_import(self, body: dict[str, Any]) -> list[ImportRefusal] | None:
-        """Return what the target refuses of many; None when it has no such route."""
+        """Return what the target refuses of a bulk import; None when it has no such route."""
         request = Request("POST", "/subjects:import", _imported, body=encode_body(body), effect=Effect.WRITE)
         try:
             return self._client.send(request).refused
@@ -140,7 +148,7 @@ class VersionWriter:
             raise
 
     def send_requests(self, name: str, version: int | None, requests: Iterable[Request[Any]]) -> list[Refusal]:
-        """Send requests; the first one that the target refuses ends it, and is returned."""
+        """Send requests until the target refuses one, and return the refusal."""
         try:
             for request in requests:
                 self._send_request(request)
@@ -152,12 +160,12 @@ class VersionWriter:
         try:
             self._client.send(request)
         except (NotFound, AlreadySoftDeleted):
-            if request.method != "DELETE":  # What is to go may be gone.
+            if request.method != "DELETE":  # The version may be deleted already.
                 raise
 
 
 class _Import:
-    """One run."""
+    """One run of an import."""
 
     def __init__(
         self, source: Dump, there: Dump, comparison: Comparison, client: SchemaRegistryClient, progress: Progress
@@ -182,7 +190,7 @@ class _Import:
         self.refusals: list[Refusal] = []
 
     def run_import(self) -> None:
-        """All steps, in their order."""
+        """Run all steps in their order."""
         self._open_levels()
         for rows in _split_chunks(self._versions[row.name, row.version or 0] for row in self._differing_versions()):
             self.refusals += self._writer.write_versions(rows)
@@ -220,7 +228,7 @@ class _Import:
     # --- modes before and after ---------------------------------------------------------------------------------------
 
     def _open_levels(self) -> None:
-        """Put everything that gets something into IMPORT mode, and lift the aliases that would lead elsewhere."""
+        """Put all contexts and subjects to write into IMPORT mode, and remove aliases that would redirect writes."""
         subjects = {*self._filling, *(row.level for row in self._items)}
         contexts = {context_of(subject) for subject in subjects}
         contexts |= {row.name for row in self._comparison.of_kinds(DifferenceKind.RESERVE)}
@@ -236,19 +244,22 @@ class _Import:
             self._client.send(_config_change(subject, {"alias": None}))
 
     def _is_closed(self, level: str) -> bool:
-        """Whether settings of a level would be refused as things are."""
+        """Return whether the current modes would refuse a change of a level's settings."""
         places = (level, context_level(context_of(level)), REGISTRY_LEVEL)
         return any(self._there.modes.get(place, "READWRITE") not in {"READWRITE", IMPORT} for place in places)
 
     def _levels_to_configure(self) -> list[str]:
-        """Levels whose settings differ; all of them when one above others does, as it shows through below."""
+        """Return the levels whose settings differ; all levels if a context differs, since lower ones inherit."""
         differing = {row.name for row in self._comparison.of_kinds(DifferenceKind.CONFIG)} | set(self._aliased)
         if any(is_context(level) for level in differing):
             differing |= set(self._source.configs)
         return sorted(differing, key=level_rank)
 
     def _write_settings(self) -> None:
-        """Settings, then modes, as the source has them: those below first, as the one above all may close them."""
+        """Write settings, then modes, as in the source.
+
+        The modes of lower levels come first, since the mode of a higher one may forbid changing them.
+        """
         for level in self._configuring:
             self._send_step(level, None, [self._config_request(level)])
         ending = {*self.importing, *(row.name for row in self._comparison.of_kinds(DifferenceKind.MODE))}
@@ -270,7 +281,7 @@ class _Import:
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def _send_step(self, name: str, version: int | None, requests: Iterable[Request[Any]]) -> None:
-        """Send requests; what the target refuses ends this step only."""
+        """Send requests. A refusal of the target ends this step only."""
         self.refusals += self._writer.send_requests(name, version, requests)
         self._count_steps(1)
 
@@ -289,9 +300,9 @@ def _split_chunks(rows: Iterable[DumpVersion]) -> Iterator[list[DumpVersion]]:
 
 
 def _version_requests(row: DumpVersion) -> Iterator[Request[Any]]:
-    """Register a version and delete it where it is to be: those that refer to it come later.
+    """Yield the requests that register a version, and delete it if it is deleted in the source.
 
-    One that is there is not registered again, in IMPORT mode.
+    The versions that refer to it come later. In IMPORT mode an existing version is not registered again.
     """
     yield _registration_request(row)
     if row.deleted:
@@ -299,7 +310,7 @@ def _version_requests(row: DumpVersion) -> Iterator[Request[Any]]:
 
 
 def _reserve_id_requests(context: str, schema_id: int) -> Iterator[Request[Any]]:
-    """Let a context give that id to something that goes again at once."""
+    """Yield the requests that reserve an id in a context, by a version that is deleted at once."""
     row = placeholder_version(context, schema_id)
     yield _registration_request(row)
     yield _deletion_request(row.subject, 1)
@@ -325,16 +336,16 @@ def _registration_request(row: DumpVersion) -> Request[Any]:
 
 
 def _deletion_request(subject: str, version: int, query: str = "") -> Request[Any]:
-    # Of a numbered version twice is as good as once: the second answer says that it is gone.
+    # Deleting a version by its number can be repeated: the second response is that it does not exist.
     route = build_path("subjects", subject_path(subject), "versions", version)
     return Request("DELETE", route, ignore_body, query, effect=Effect.WRITE, subject=subject, version=str(version))
 
 
 def _config_body(own: Config) -> dict[str, Any]:
-    """Return the body that makes a level's settings these and no others."""
+    """Return the body that replaces all settings of a level."""
     members: dict[str, Any] = dict.fromkeys(Config.__struct_encode_fields__)
     members |= msgspec.to_builtins(own)
     members["compatibility"] = members.pop("compatibilityLevel")
     if own.stele_compatibility is None:
-        del members["steleCompatibility"]  # the level is the policy
+        del members["steleCompatibility"]  # the level expresses the policy
     return members

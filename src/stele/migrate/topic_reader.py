@@ -1,6 +1,6 @@
-"""A `_schemas` topic folded into a registry: what its records say, last word first.
+"""Folds the records of a `_schemas` topic into a registry. A later record replaces an earlier one.
 
-Records come in the order of their offsets; compaction may have taken any that a later one replaced.
+Records come in the order of their offsets. Compaction may have removed any record that a later one replaced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stele.protocol.confluent import Config
 
 
 def read_topic_records(records: Iterable[Record]) -> Dump:
-    """Return the registry a topic holds. Raises `InvalidRequest` naming the first record that is none."""
+    """Return the registry in a topic. Raises `InvalidRequest` with the name of the first malformed record."""
     folding = _Folding()
     for record in records:
         folding.add_record(record)
@@ -40,20 +40,20 @@ def read_topic_records(records: Iterable[Record]) -> Dump:
 
 
 class _Folding:
-    """The registry as of the records so far."""
+    """The state of the registry after the records so far."""
 
     def __init__(self) -> None:
         self._versions: dict[tuple[str, int], DumpVersion] = {}
         self._numbers: dict[str, set[int]] = {}
         self._places: dict[tuple[str, int], str] = {}
         self._ids: dict[tuple[str, int], dict[tuple[str, int], str]] = {}
-        """By context and id: who has it, with the digest of what it stands for."""
+        """By context and id: the versions that have it, with the digest of their content."""
         self._highest: dict[str, int] = {}
         self._configs: dict[str, Config] = {}
         self._modes: dict[str, str] = {}
         self._contexts = {DEFAULT_CONTEXT}
         self._written: dict[tuple[str, str, int], int | None] = {}
-        """Which seq the present word on something has: tombstones of earlier ones leave it alone."""
+        """The seq of the newest record about each object. Tombstones of earlier records have no effect."""
         self._keks: dict[Any, MigratedKek] = {}
         self._deks: dict[Any, MigratedDek] = {}
         self._associations: dict[Any, MigratedAssociation] = {}
@@ -71,7 +71,7 @@ class _Folding:
         }
 
     def add_record(self, record: Record) -> None:
-        """Take in one record."""
+        """Fold one record."""
         key = read_key(record)
         if key.keytype == "NOOP":
             return
@@ -81,13 +81,13 @@ class _Folding:
         if record.value is None:
             self._apply_tombstone(record, key)
         elif key.seq is not None and record.offset is not None and key.seq != record.offset:
-            # Another node was faster; whoever wrote this has seen it, and tried again.
+            # Another node was faster. The writer of this record has detected that and written it again.
             self._left_out["records out of their order count for nothing"] += 1
         else:
             self._kinds[key.keytype](record, key)
 
     def build_dump(self) -> Dump:
-        """Return what there is in the end."""
+        """Return the registry after all records."""
         versions = sort_by_dependency(self._versions.values(), lambda key: self._places[key])
         present: dict[str, int] = {}
         for row in versions:
@@ -238,7 +238,7 @@ class _Folding:
                     rows.pop(_key_name(key), None)
 
     def _last_word(self, key: Key, subject: str, version: int = 0) -> bool:
-        """Whether the record a tombstone is for is the one that counts now."""
+        """Return whether the record that a tombstone is for is the newest one about its object."""
         written = self._written.get((key.keytype, subject, version))
         return key.seq is None or written is None or key.seq == written
 
@@ -250,7 +250,7 @@ class _Folding:
 
 
 def _key_name(key: Key) -> tuple[Any, ...]:
-    """Return what a key says beside its kind, in an order that sorts."""
+    """Return the members of a key besides its kind, in a sortable order."""
     resource = (key.resource_namespace, key.resource_type, key.resource_name, key.association_type)
     return key.keytype, *resource, key.name, key.kek_name, key.subject or "", key.algorithm, key.version or 0
 

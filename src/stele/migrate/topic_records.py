@@ -1,6 +1,6 @@
-"""Records of a `_schemas` topic: bytes into what they say, and back, as Confluent, Karapace and Redpanda write them.
+"""Records of a `_schemas` topic: decodes and encodes them, as Confluent, Karapace and Redpanda write them.
 
-Keys and values are JSON; the key's `keytype` says what a record is about. Source:
+Keys and values are JSON; the key's `keytype` names the kind of the record. Source:
 docs/protocols/confluent.md#the-_schemas-topic.
 """
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Flavour(StrEnum):
-    """Whose records."""
+    """The make of registry that writes the records."""
 
     CONFLUENT = "confluent"
     KARAPACE = "karapace"
@@ -28,7 +28,7 @@ class Flavour(StrEnum):
 
 
 class Record(NamedTuple):
-    """One record as it lies in a topic.
+    """One record in a topic.
 
     offset and ts (milliseconds since 1970 UTC) are None where they are not known; place names it in messages.
     """
@@ -41,9 +41,10 @@ class Record(NamedTuple):
 
 
 class Key(msgspec.Struct, frozen=True, rename="camel"):
-    """What a record is about. seq and node are Redpanda's: the offset the record was meant for, and who wrote it.
+    """The key of a record.
 
-    The last members are those of associations (ASSOC) and of keys (KEK, DEK), which lie in a topic of their own.
+    seq and node are Redpanda's: the offset the record was meant for, and the id of the node that wrote it.
+    The last members are those of associations (ASSOC) and of keys (KEK, DEK), which are in a topic of their own.
     """
 
     keytype: str
@@ -84,7 +85,7 @@ class ModeValue(msgspec.Struct, frozen=True):
 
 
 class DeleteValue(msgspec.Struct, frozen=True):
-    """Value of a DELETE_SUBJECT record: all versions up to this one are deleted softly."""
+    """Value of a DELETE_SUBJECT record: all versions up to this one are soft-deleted."""
 
     version: int
 
@@ -100,7 +101,7 @@ class AssociationValue(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class KekValue(msgspec.Struct, frozen=True, rename="camel"):
-    """Value of a KEK record; here the secrets in kmsProps are shown."""
+    """Value of a KEK record. Unlike the API, it contains the secrets in kmsProps."""
 
     kms_type: str
     kms_key_id: str
@@ -124,7 +125,7 @@ _MAGIC = {"SCHEMA": {0, 1}}
 
 
 def read_key(record: Record) -> Key:
-    """Return the key of a record. Raises `InvalidRequest` naming the record."""
+    """Return the key of a record. Raises `InvalidRequest` with the name of the record."""
     if record.key is None:
         raise InvalidRequest(f"{record.place}: the record has no key")
     key = decode_json(_key.decode, record.key, f"{record.place}: the key is not what the format promises")
@@ -136,7 +137,7 @@ def read_key(record: Record) -> Key:
 
 
 def read_value(record: Record, kind: type[T]) -> T:
-    """Return the value of a record that has one. Raises `InvalidRequest` naming the record."""
+    """Return the value of a record that has one. Raises `InvalidRequest` with the name of the record."""
     assert record.value is not None
     value: T = decode_json(
         _decoders[kind].decode, record.value, f"{record.place}: the value is not what the format promises"
@@ -145,5 +146,5 @@ def read_value(record: Record, kind: type[T]) -> T:
 
 
 def encode_json(members: dict[str, Any]) -> bytes:
-    """Members in the order given: keys are compared byte by byte by whoever compacts the topic."""
+    """Return the members as JSON in the given order, since compaction compares keys byte by byte."""
     return msgspec.json.encode(members)

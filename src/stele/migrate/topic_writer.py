@@ -1,4 +1,7 @@
-"""A registry as the records of a `_schemas` topic, in an order in which a new registry of that make can read them."""
+"""Writes a registry as the records of a `_schemas` topic.
+
+The records are in an order in which a new registry of that make can read them.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ _Pair = tuple[dict[str, Any], dict[str, Any] | None, int | None]
 
 
 class Topic(NamedTuple):
-    """The records, offsets from 0 without holes, and what this make of registry has no place for.
+    """The records, with offsets from 0 without gaps, and the losses: what this make of registry does not support.
 
-    keys are records of the topic for keys of encryption, which Confluent keeps apart.
+    keys are records of the topic for encryption keys, which Confluent keeps in another topic.
     """
 
     records: list[Record]
@@ -30,12 +33,12 @@ class Topic(NamedTuple):
 
 
 def write_records(dump: Dump, flavour: Flavour) -> Topic:
-    """Return the records of a registry. Raises nothing: what the format cannot hold is told in losses."""
+    """Return the records of a registry. Raises nothing: what the format does not support is listed in losses."""
     fitting, losses = _FITTINGS[flavour](dump)
     records = []
     for offset, (key, value, ts) in enumerate(_record_pairs(fitting, flavour)):
         if flavour is Flavour.REDPANDA:
-            # A record counts where its place is the one it was written for. A tombstone names the record it is for.
+            # A record counts only if `seq` is its own offset. The `seq` of a tombstone is the offset of its record.
             key |= {"seq": offset if value is not None or key["keytype"] == "NOOP" else offset - 1, "node": 0}
         records.append(_build_record(offset, key, value, ts))
     keys = [_build_record(offset, *pair) for offset, pair in enumerate(_key_pairs(fitting.extras))]
@@ -43,9 +46,9 @@ def write_records(dump: Dump, flavour: Flavour) -> Topic:
 
 
 def build_version_record(row: DumpVersion, flavour: Flavour, *, is_gone: bool = False) -> Record:
-    """Return the record that adds or changes one version in a topic, or (is_gone) takes it away.
+    """Return the record that adds or changes one version in a topic, or (is_gone) removes it.
 
-    Redpanda's records name their offsets, so they cannot be made one by one.
+    Redpanda's records contain their offsets, so they cannot be made one by one.
     """
     value = None if is_gone else encode_json(_schema_value(row, flavour))
     return Record(encode_json(_schema_key(row)), value, None, f"{row.subject} version {row.version}", row.ts)
@@ -116,7 +119,10 @@ def _subject_pairs(level: str, flavour: Flavour) -> dict[str, Any]:
 
 
 def _schema_value(row: DumpVersion, flavour: Flavour) -> dict[str, Any]:
-    """Return the members in the order their writers have them; Avro goes without saying outside of Confluent's."""
+    """Return the members in the order in which their writers have them.
+
+    Only Confluent's records name the type of an Avro schema.
+    """
     value: dict[str, Any] = {"subject": row.subject, "version": row.version, "id": row.id}
     if flavour is Flavour.CONFLUENT or row.schema_type != "AVRO":
         value["schemaType"] = row.schema_type
@@ -133,7 +139,10 @@ def _schema_value(row: DumpVersion, flavour: Flavour) -> dict[str, Any]:
 
 
 def _for_confluent(dump: Dump) -> tuple[Dump, list[str]]:
-    """Confluent's exporters lie elsewhere, its keys know no contexts, and its levels are all the policies there are."""
+    """Return the dump without what Confluent's topic does not support, and the losses.
+
+    It has no exporters, no keys of contexts, and no policies besides compatibility levels.
+    """
     extras = dump.extras
     keks = tuple(row for row in extras.keks if row.context == DEFAULT_CONTEXT)
     deks = tuple(row for row in extras.deks if row.context == DEFAULT_CONTEXT)
@@ -157,7 +166,11 @@ def _without_beside(dump: Dump) -> tuple[Dump, str]:
 
 
 def _for_karapace(dump: Dump) -> tuple[Dump, list[str]]:
-    """Karapace knows neither contexts nor modes nor attachments, and of settings the compatibility level alone."""
+    """Return the dump without what Karapace does not support, and the losses.
+
+    It has no contexts, modes, metadata, rule sets, keys, associations and exporters. Its only setting is the
+    compatibility level.
+    """
     bare = [row for row in dump.versions if row.context == DEFAULT_CONTEXT and not row.subject.startswith(":.")]
     configs = {level: own for level, own in dump.configs.items() if not level.startswith(":.")}
     losses = [
@@ -173,7 +186,11 @@ def _for_karapace(dump: Dump) -> tuple[Dump, list[str]]:
 
 
 def _for_redpanda(dump: Dump) -> tuple[Dump, list[str]]:
-    """Redpanda knows the properties of metadata and no rule sets, and of settings the compatibility level alone."""
+    """Return the dump without what Redpanda does not support, and the losses.
+
+    It has no metadata besides properties, and no rule sets, keys, associations and exporters. Its only setting is the
+    compatibility level.
+    """
     fitting, attachments = _without_attachments(dump, _keep_properties)
     fitting, settings = _levels_only(fitting)
     fitting, extras = _without_beside(fitting)

@@ -1,7 +1,7 @@
-"""Pictures of schemas and all their previous forms, as SVG: the same in pages, files, reports and notebooks.
+"""Pictures of schemas and their earlier versions, as SVG: the same in pages, files, reports and notebooks.
 
-Each picture is a pure function from an answer of the registry (`stele.protocol.history`) to a `Picture`, and has a twin
-that says the same as a `PictureTable`.
+Each picture is a pure function from a response of the registry (`stele.protocol.history`) to a `Picture`. Its twin is a
+`PictureTable` with the same content.
 """
 
 from stele.pictures.atlas import draw_atlas, tabulate_atlas

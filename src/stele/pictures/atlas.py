@@ -1,7 +1,7 @@
-"""The atlas: all subjects of a namespace as dots, sized by their versions, with lines to what they refer to.
+"""The atlas: all subjects of a namespace as dots, sized by their versions, with lines to the subjects they refer to.
 
-Subjects that are joined stand in layers, what is used to the left; each joined group has a place of its own. Subjects
-without any reference follow in a list, in groups by the first part of their names.
+Subjects with references stand in layers, a referenced subject left of those that refer to it. Each connected group has
+an area of its own. Subjects without references follow in a list, grouped by the first part of their names.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import NamespaceAtlas, SubjectNode
 
 MOST_NODES: Final = 300
-"""Subjects in one picture, joined ones first; the others are counted."""
+"""Maximum number of subjects in one picture, those with references first; the others are counted."""
 
 _WIDTH: Final = 1120
 _CELL: Final = Point(208, 30)
 _GAP: Final = 64
-"""Pixels between two layers, for the lines."""
+"""Pixels between two layers, in which the lines are drawn."""
 _TALLEST: Final = 40
-"""Subjects above one another in a layer; more stand side by side."""
+"""Maximum number of subjects above one another in a layer; more stand in further columns."""
 _LETTERS: Final = 25
 _LETTER: Final = 6.6
 _MARGIN: Final = 20
@@ -121,7 +121,7 @@ class _Atlas:
         return draw.finish(max(right + _MARGIN, legend_end), bottom + 44)
 
     def _place_components(self, components: Sequence[Sequence[Name]]) -> float:
-        """Place groups that are joined in rows from left to right, and return where the last row ends."""
+        """Place connected groups in rows from left to right, and return the vertical position of the end."""
         x, y, row_height = float(_MARGIN), float(_MARGIN), 0.0
         for names in components:
             inside = set(names)
@@ -145,7 +145,7 @@ class _Atlas:
         return y + row_height
 
     def _place_list(self, names: Sequence[Name], y: float, *, has_title: bool) -> float:
-        """Place subjects without references in groups, and return where the list ends."""
+        """Place subjects without references in groups, and return the vertical position at which the list ends."""
         if not names:
             return y
         draw = self._drawing
@@ -179,7 +179,7 @@ class _Atlas:
         draw.add_text(group, Point(x + 31, middle + 4), node.subject, "", _LETTERS, KeptPart.BOTH)
 
     def _draw_legend(self, y: float) -> float:
-        """Draw what the dots mean, and return where it ends on the right."""
+        """Draw the legend, and return the horizontal position at which it ends."""
         draw, x = self._drawing, float(_MARGIN)
         for name, colour in self._colours.items():
             draw.add_rect(draw.root, Point(x, y + 10), Point(14, 14), f"p-dot p-c{colour}", 7)

@@ -1,4 +1,4 @@
-"""The compatibility matrix: which version reads data of which; a frame marks what a policy asks for."""
+"""The compatibility matrix: which version reads data of which. A frame marks the pairs that a policy requires."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def tabulate_matrix(matrix: CompatibilityMatrix) -> PictureTable:
 
 
 def describe_matrix(matrix: CompatibilityMatrix) -> str:
-    """Return a sentence on a matrix: how many pairs there are, and how many of them read each other's data."""
+    """Return a sentence on a matrix: the number of pairs, and how many of them are compatible."""
     size = len(matrix.versions)
     if not size:
         return "No active version."
@@ -86,7 +86,7 @@ def describe_matrix(matrix: CompatibilityMatrix) -> str:
 
 
 def _draw_legend(draw: Drawing, matrix: CompatibilityMatrix, bottom: float) -> float:
-    """Draw what the signs mean, and return where it ends on the right."""
+    """Draw the legend, and return the horizontal position at which it ends."""
     x, y = float(_MARGIN), bottom + 20
     verdicts = {
         verdict for row, cells in enumerate(matrix.reads) for column, verdict in enumerate(cells) if row != column

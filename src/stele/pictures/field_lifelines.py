@@ -1,8 +1,8 @@
-"""Field lifelines: one row for each field path, one column for each version, a bar from birth to removal.
+"""Field lifelines: one row for each field path, one column for each version, a bar from first to last version.
 
-The colour of a bar tells the type, whose name stands on it where there is room; an optional field is hollow. A diamond
-marks the version in which something about it changed; a curve leads from an old name to the new one. Where there are
-many, fields that were always there and never changed are counted instead of drawn.
+The colour of a bar stands for the type, whose name is printed on it if there is room. The bar of an optional field is
+hollow. A diamond marks a version in which the field changed; a curve leads from an old name to the new one. If there
+are many fields, those that exist in all versions and never changed are counted instead of drawn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import FieldLifeline, FieldLifelines, FieldSpan
 
 MOST_ROWS: Final = 60
-"""Field paths in one picture; the others are folded."""
+"""Maximum number of field paths in one picture; the others are counted."""
 
 _COLOURS: Final = 9
 _ROW: Final = 24
@@ -28,14 +28,14 @@ _LABEL_COLUMNS: Final = 30
 _PLOT: Final = 760
 _WIDEST: Final = 96
 _NARROWEST_NUMBER: Final = 38
-"""Pixels below which a version has no number of its own at the top."""
+"""Width of a column in pixels below which some versions have no number above it."""
 _LETTER: Final = 6.4
 _TOP: Final = 44
 _MARGIN: Final = 16
 
 
 def select_fields(lifelines: FieldLifelines, most: int = MOST_ROWS) -> list[FieldLifeline]:
-    """Return the fields that the picture shows, in their order: those with something to tell before all others."""
+    """Return the fields that the picture shows, in their order; fields that never changed are left out first."""
     fields = lifelines.fields
     if len(fields) <= most:
         return list(fields)
@@ -187,7 +187,7 @@ class _Lifelines:
                 draw.add_path(notch, f"M{x} {print_number(y - 6)} l5 6 l-5 6 l-5 -6 z", "p-notch")
 
     def _find_runs(self, spans: Sequence[FieldSpan]) -> list[list[FieldSpan]]:
-        """Return spans next to one another in groups."""
+        """Return the spans in groups; the spans of a group follow one another without a gap."""
         runs: list[list[FieldSpan]] = []
         for span in spans:
             if runs and self._column[span.first] == self._column[runs[-1][-1].last] + 1:
@@ -244,7 +244,7 @@ class _Lifelines:
     # --- what the signs mean ----------------------------------------------------------------------------------------
 
     def _draw_legend(self, bottom: float) -> bool:
-        """Draw what the signs mean, and notes below; return whether there are notes."""
+        """Draw the legend, and notes below it. Return whether there are notes."""
         draw = self._drawing
         y: float = bottom + 20
         x: float = _MARGIN

@@ -1,8 +1,8 @@
-"""Places the nodes of a directed graph in layers: Sugiyama's method in its short form.
+"""Places the nodes of a directed graph in layers: a short form of Sugiyama's method.
 
-What is used stands to the left of what uses it. A layer is the length of the longest way to something that uses
-nothing; ways round a circle are cut where the walk meets itself. Nodes of a layer are ordered by the mean place of
-their neighbours, in sweeps to the right and back, so that few lines cross. The same graph gives the same places.
+A node stands to the left of the nodes that use it. Its layer is the length of the longest path from it to a node that
+uses nothing; cycles are cut where the depth-first search meets its own path. Nodes of a layer are ordered by the mean
+position of their neighbours, in alternating sweeps, so that few lines cross. The layout of a graph is deterministic.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def order_layers(layers: Mapping[N, int], edges: Iterable[tuple[N, N]]) -> list[
     """Return the nodes of each layer from top to bottom, the lowest layer first.
 
     Args:
-        layers: Layer of each node; nodes of one layer begin in the order they have here.
-        edges: Pairs of nodes that are joined, in either direction.
+        layers: Layer of each node. The nodes of a layer start in the order of this mapping.
+        edges: Pairs of connected nodes, in either direction.
     """
     lowest = min(layers.values(), default=0)
     rows: list[list[N]] = [[] for _ in range(max(layers.values(), default=-1) - lowest + 1)]
@@ -80,7 +80,7 @@ def _sort_row(
 
 
 def find_components(nodes: Sequence[N], edges: Iterable[tuple[N, N]]) -> list[list[N]]:
-    """Return the nodes in groups that are joined, each in the order of the nodes, the largest group first."""
+    """Return the connected groups of nodes, the largest first; the nodes of a group keep their order."""
     joined: defaultdict[N, list[N]] = defaultdict(list)
     for one, other in edges:
         joined[one].append(other)

@@ -1,12 +1,13 @@
-"""Where the things in a picture lead: whoever shows a picture knows the addresses of its pages."""
+"""Links of a picture. The code that shows a picture provides the addresses of its pages."""
 
 from __future__ import annotations
 
 
 class PictureLinks:
-    """Addresses of what a picture shows; None leads nowhere, which is what this class says of everything.
+    """Addresses of the things in a picture; None means no link. This class returns None for everything.
 
-    A page overrides the methods for which it has addresses. An address is used as it is: texts in it are escaped.
+    A page overrides the methods for which it has addresses. Addresses are used as they are, so texts in them must be
+    escaped.
     """
 
     def link_subject(self, namespace: str, subject: str) -> str | None:

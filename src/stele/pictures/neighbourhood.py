@@ -1,7 +1,7 @@
-"""The neighbourhood: a subject in the middle, what it uses to the left, what uses it to the right.
+"""The neighbourhood: a subject in the middle, the subjects it uses to the left, the subjects that use it to the right.
 
-A line leads from a version to the version it refers to. What holds on to an older version than the newest is drawn in
-amber, dashed, and says so.
+A line leads from a version to the version it refers to. A reference to a version older than the newest is dashed and
+amber, and labelled as such.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import Neighbourhood, SubjectNode, SubjectReference
 
 MOST_IN_LAYER: Final = 12
-"""Subjects of one distance in the picture; the others are counted."""
+"""Maximum number of subjects at one distance; the others are counted."""
 
 _BOX: Final = Point(196, 42)
 _STEP: Final = Point(276, 56)
@@ -28,7 +28,7 @@ Name = tuple[str, str]
 
 
 def format_name(name: Name) -> str:
-    """Return a subject's name for people, with its namespace unless that is the default one."""
+    """Return a subject's name, with its namespace unless that is the default one."""
     namespace, subject = name
     return f"{namespace}:{subject}" if namespace else subject
 
@@ -120,7 +120,7 @@ class _Picture:
             x = _MARGIN + number * _STEP.x
             y = _TOP + (height - counts[number] * _STEP.y) / 2
             self._places |= {name: Point(x, y + place * _STEP.y) for place, name in enumerate(row)}
-            # The lines of what is hidden lead to the box that counts it.
+            # The lines of hidden subjects lead to the box that counts them.
             self._places |= dict.fromkeys(self._hidden[lowest + number], Point(x, y + len(row) * _STEP.y))
             self._draw_heading(lowest + number, x)
         drawn: set[tuple[Point, Point]] = set()
@@ -163,7 +163,7 @@ class _Picture:
         draw.add_text(group, Point(x + 10, y + 33), self._describe_use(node), quiet, 31)
 
     def _describe_use(self, node: SubjectNode) -> str:
-        """Return the line below a subject's name: its version, and what it uses or how old that is."""
+        """Return the line below a subject's name: its version, and the version that it uses."""
         lagging = f" of {node.latest}" if node.latest > node.version else ""
         use = self._uses.get(node.name)
         if use is None:
@@ -216,9 +216,9 @@ def _describe_reference(reference: SubjectReference) -> str:
 
 
 def curve_between(user: Point, used: Point, box: Point, width: float | None = None) -> str:
-    """Return the path from a box to the box it refers to: to the left, or around where that is not to the left.
+    """Return the path data of a curve from a box to the box it refers to, which usually stands to its left.
 
-    width is that of the box that is referred to, where it has another one.
+    If that box is not to the left, the curve goes around. `width` is the width of that box, if it differs from `box.x`.
     """
     start, end = user.y + box.y / 2, used.y + box.y / 2
     if used.x < user.x:

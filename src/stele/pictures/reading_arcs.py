@@ -1,7 +1,7 @@
-"""Arcs of the story line: which of the older versions the newest one still reads, beyond its neighbour.
+"""Arcs of the story line: the older versions whose data the newest version reads, beyond its neighbour.
 
 An arc leads from a version, or from a fold, to the newest active version. Its sign is the verdict. A fold with several
-verdicts says how many of its versions are read. Soft-deleted versions have no arc: the table says it of them.
+verdicts shows how many of its versions are read. Soft-deleted versions have no arc; the table has their verdicts.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LEAST_RISE: Final = 12
 _RISE: Final = 1 / 15
 """How much higher an arc is for each pixel between its ends."""
 _GAP: Final = 9
-"""Pixels on both sides of the top that are left to the sign."""
+"""Free pixels on both sides of the top of an arc, for the sign."""
 _WIDE_GAP: Final = 26
 
 
 class DataReading(NamedTuple):
-    """What the newest version makes of the data of some older ones."""
+    """Verdicts on whether the newest version reads the data of some older ones."""
 
     newest: int
     versions: tuple[HistoryVersion, ...]
@@ -35,7 +35,7 @@ class DataReading(NamedTuple):
 
     @property
     def read_count(self) -> int:
-        """How many of them it reads."""
+        """Number of versions whose data it reads."""
         return sum(version.newest_reads is Verdict.COMPATIBLE for version in self.versions)
 
     def describe(self) -> str:
@@ -48,9 +48,9 @@ class DataReading(NamedTuple):
 
 
 def find_reading(history: SubjectHistory, versions: Sequence[HistoryVersion]) -> DataReading | None:
-    """Return what an arc from these versions says.
+    """Return the verdicts that an arc from these versions shows, or None if there is no arc.
 
-    None: there is no arc, because they are deleted, the newest one itself or its neighbour, or were not compared.
+    There is none if the versions are deleted, are the newest one or its neighbour, or were not compared.
     """
     newest = next((row for row in reversed(history.versions) if row.version == history.newest), None)
     neighbour = newest.link.before if newest is not None and newest.link is not None else 0
@@ -61,14 +61,14 @@ def find_reading(history: SubjectHistory, versions: Sequence[HistoryVersion]) ->
 
 
 def find_arc_top(start: Point, end: Point) -> float:
-    """Return how far up an arc between two points goes, as the vertical coordinate of its top."""
+    """Return the vertical coordinate of the top of an arc between two points."""
     return min(start.y, end.y) - _LEAST_RISE - _RISE * abs(end.x - start.x)
 
 
 def draw_arc(
     draw: Drawing, history: SubjectHistory, reading: DataReading, ends: tuple[Point, Point], links: PictureLinks
 ) -> None:
-    """Draw an arc from the first point to the second, which is to its right; it has no head of its own."""
+    """Draw an arc from the first point to the second, which is to its right, without an arrow head."""
     (left, bottom), (right, target) = ends
     middle, top = (left + right) / 2, find_arc_top(*ends)
     verdicts = reading.verdicts

@@ -1,9 +1,10 @@
 """The story line: the versions of a subject from left to right, with the verdicts between neighbours.
 
-A line between two versions has two lanes: the upper one points to the newer version, which reads old data; the lower
-one points to the older version, which reads new data. Soft-deleted versions hang below the line. Runs of versions that
-change nothing for anybody are folded, and long histories fold their beginning; a fold says what it holds. Arcs above
-the line say which older versions the newest one still reads; in rows before its own they lead to its number.
+A line between two versions has two lanes. The upper one points to the newer version, which reads old data; the lower
+one points to the older version, which reads new data. Soft-deleted versions are drawn below the line. Runs of versions
+that affect no reader are folded, and long histories fold their beginning; a fold names its content. Arcs above the line
+show which older versions the newest one still reads. In rows that do not hold the newest version, the arcs lead to a
+tag with its number.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from stele.pictures.table import PictureTable, list_words, print_day, print_minu
 from stele.protocol.history import HistoryVersion, SubjectHistory, VersionLink, count_broken
 
 LEAST_FOLDED: Final = 4
-"""Harmless versions in a row that are worth a fold."""
+"""Minimum number of consecutive harmless versions that are folded."""
 MOST_STOPS: Final = 60
-"""Versions and folds in one picture; the oldest versions beyond become one fold."""
+"""Maximum number of versions and folds in one picture; older versions become one fold."""
 
 _STEP: Final = 120
 _BOX: Final = Point(54, 30)
@@ -38,9 +39,9 @@ _TOP: Final = 40
 _LABEL_LETTERS: Final = 19
 _PER_ROW: Final = 9
 _TAG: Final = Point(44, 20)
-"""Size of the tag that stands for the newest version in rows before its own."""
+"""Size of the tag that stands for the newest version in rows that do not hold it."""
 _TAG_TOP: Final = 46
-"""Pixels from the line up to the top of a tag, which leaves the line its end."""
+"""Distance in pixels from the line up to the top of a tag, so that the tag does not cover the end of the line."""
 _TAG_SHIFT: Final = 8
 """Pixels from the last column of a row to the middle of its tag."""
 _ARC_ROOM: Final = 12
@@ -65,7 +66,7 @@ class Stop(NamedTuple):
 
     @property
     def is_below(self) -> bool:
-        """Whether it hangs below the line."""
+        """Whether it is drawn below the line."""
         return not self.is_fold and self.first.deleted
 
 
@@ -89,13 +90,13 @@ def fold_history(
     most_stops: int = MOST_STOPS,
     labelled: Collection[int] = (),
 ) -> list[Stop]:
-    """Return the places on the line, oldest first; every version is in exactly one of them.
+    """Return the stops on the line, oldest first. Every version is in exactly one of them.
 
     Args:
         history: Versions with their links.
-        least_folded: How many harmless versions in a row become a fold; 0: none does.
-        most_stops: How many places there are at most, at least 2.
-        labelled: Numbers of versions that are no part of a run, however harmless they are.
+        least_folded: Minimum number of consecutive harmless versions in a fold; 0 folds none.
+        most_stops: Maximum number of stops, at least 2.
+        labelled: Numbers of versions that are never folded as harmless.
     """
     versions = history.versions
     stops: list[Stop] = []
@@ -142,10 +143,10 @@ def draw_story_line(
     Args:
         history: Versions with their links.
         links: Addresses of versions, comparisons and unfolded pictures.
-        least_folded: How many harmless versions in a row become a fold; 0: none does.
-        most_stops: How many versions and folds the picture holds at most; the oldest beyond become one fold.
-        per_row: How many of them stand side by side before the line goes on below.
-        labels: What else is known of versions, in a few words, by their numbers: stands below them.
+        least_folded: Minimum number of consecutive harmless versions in a fold; 0 folds none.
+        most_stops: Maximum number of versions and folds in the picture; older versions become one fold.
+        per_row: Number of versions and folds in a row; the line continues in the next row.
+        labels: Short texts that stand below versions, by their numbers.
     """
     stops = fold_history(history, least_folded=least_folded, most_stops=most_stops, labelled=labels.keys())
     return _StoryLine(history, links, stops, labels).draw(per_row)
@@ -154,12 +155,12 @@ def draw_story_line(
 def tabulate_history(
     history: SubjectHistory, *, labels: Mapping[int, str] = _NO_LABELS, heading: str = "use"
 ) -> PictureTable:
-    """Return what the story line shows as a table: one row for each version, newest first.
+    """Return the content of the story line as a table: one row for each version, newest first.
 
     Args:
         history: Versions with their links.
-        labels: What else is known of versions, by their numbers: a column of its own, unless there is none.
-        heading: Its heading.
+        labels: Short texts about versions, by their numbers. They have a column of their own, unless there are none.
+        heading: Heading of that column.
     """
     rows = [
         (
@@ -253,7 +254,7 @@ class _StoryLine:
         return self._drawing.finish(width + (_TAG_SHIFT if has_tags else 0), height)
 
     def _lay_out(self, per_row: int, columns: int) -> tuple[list[_Place], float]:
-        """Return the places of all stops, and where the last row ends."""
+        """Return the places of all stops, and the vertical position at which the last row ends."""
         places: list[_Place] = []
         y: float = 0
         for row, start in enumerate(range(0, len(self._stops), per_row)):
@@ -272,7 +273,7 @@ class _StoryLine:
     # --- arcs -------------------------------------------------------------------------------------------------------
 
     def _find_target(self, places: Sequence[_Place], columns: int) -> Point:
-        """Return where the arcs of a row end: at the newest version, or at a tag with its number, right of the row."""
+        """Return the point where the arcs of a row end: the newest version, or a tag with its number at the right."""
         newest = next((place for place in places if self._holds_newest(place.stop)), None)
         if newest is not None:
             return _top_of(newest)
@@ -455,7 +456,7 @@ class _StoryLine:
     # --- what the signs mean ----------------------------------------------------------------------------------------
 
     def _draw_legend(self, top: float) -> float:
-        """Draw what the signs mean, and return where it ends."""
+        """Draw the legend, and return the vertical position at which it ends."""
         draw = self._drawing
         legend = draw.add_group(draw.root)
         y = top + 12

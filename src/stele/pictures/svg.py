@@ -1,8 +1,8 @@
 """Writes SVG: elements whose texts and attributes are escaped, with one stylesheet and no script.
 
-A picture names its colours by classes of `templates/shared/pictures.css`. A file holds that stylesheet; a page has it
-among its own, because a Content-Security-Policy may forbid a style inside a picture. The same elements give the same
-bytes.
+The colours of a picture are classes of `templates/shared/pictures.css`. An SVG file includes that stylesheet; a page
+includes it among its own styles, because a Content-Security-Policy may forbid styles inside a picture. Equal elements
+result in equal bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stele.templates import render_template
 
 _NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _INVISIBLE: Final = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Characters that would hide or turn round the text beside them: they are shown by their numbers."""
+"""Invisible characters, and characters that change the direction of text. Their code points are shown instead."""
 
 _SIGNS: Final = {
     Verdict.COMPATIBLE: ("p-yes", "M-4 0.5 L-1.2 3.5 L4.5 -3.5"),
@@ -35,7 +35,7 @@ VERDICT_TEXTS: Final = {
     Verdict.UNDECIDED: "undecided",
     None: "not compared",
 }
-"""What a verdict is called in tables, legends and tips."""
+"""Names of verdicts in tables, legends and tooltips."""
 
 
 class Point(NamedTuple):
@@ -49,12 +49,12 @@ class Picture(msgspec.Struct, frozen=True):
     """A drawing with its text alternative.
 
     Attributes:
-        title: What the picture is of, in a few words.
-        description: What it shows, in a sentence or two: for whoever does not see it.
+        title: Title of a few words.
+        description: Text alternative of one or two sentences, for readers who cannot see the picture.
         width: In pixels.
         height: In pixels.
-        body: The elements inside, as text.
-        has_links: Whether something in it leads elsewhere.
+        body: Inner elements, as text.
+        has_links: Whether the picture contains links.
     """
 
     title: str
@@ -69,7 +69,7 @@ class Picture(msgspec.Struct, frozen=True):
         return render_template("stele.pictures", "picture.svg.j2", picture=self, has_style=False)
 
     def to_document(self) -> str:
-        """Return the `svg` element with its stylesheet and a ground: for a file, or a page with other styles."""
+        """Return the `svg` element with its stylesheet and a background, for a file or a page with other styles."""
         return render_template("stele.pictures", "picture.svg.j2", picture=self, has_style=True)
 
     def _repr_html_(self) -> str:
@@ -78,7 +78,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 @cache
 def read_stylesheet() -> str:
-    """Return the stylesheet of all pictures; its rules concern nothing outside them."""
+    """Return the stylesheet of all pictures. Its rules affect nothing outside them."""
     return render_template("stele.pictures", "shared/pictures.css")
 
 
@@ -92,7 +92,7 @@ class Drawing:
 
     @property
     def root(self) -> ET.Element:
-        """The element around all others."""
+        """The element that contains all others."""
         return self._root
 
     def add_group(self, parent: ET.Element, tip: str = "", href: str | None = None) -> ET.Element:
@@ -100,8 +100,8 @@ class Drawing:
 
         Args:
             parent: Element to add it to.
-            tip: What it stands for: shown when the pointer rests on it, and read out.
-            href: Address it leads to; None: nowhere.
+            tip: Tooltip, which screen readers read out.
+            href: Address of its link; None for no link.
         """
         attributes = {}
         if href is not None:
@@ -119,11 +119,11 @@ class Drawing:
 
         Args:
             parent: Element to add it to.
-            at: Where its base line begins, ends or has its middle, as the classes say.
+            at: Beginning, end or middle of its base line, depending on the classes.
             text: The text.
             classes: Classes of the stylesheet.
-            most: Columns of letters after which it is cut; 0: none. What is cut is told by a tip.
-            part: Which part stays then; None: the beginning.
+            most: Maximum width in columns; 0 for no limit. The tooltip of a cut text has the whole text.
+            part: The part of a cut text that stays; None: the beginning.
         """
         whole = clean_text(text)
         visible_text = shorten(whole, most, part or KeptPart.BEGINNING) if most else whole
@@ -157,7 +157,7 @@ class Drawing:
         ET.SubElement(parent, "path", {"class": f"p-sign {kind}", "transform": place, "d": data})
 
     def add_arrow_head(self, parent: ET.Element, at: Point, classes: str = "", *, left: bool = False) -> None:
-        """Add the head of an arrow that ends at a point, flying to the right or to the left."""
+        """Add the head of an arrow that ends at a point and points to the right or to the left."""
         back = 6 if left else -6
         x, y = print_number(at.x), print_number(at.y)
         self.add_path(parent, f"M{x} {y} l{back} -3.5 v7 z", f"p-head {classes}".strip())
@@ -169,14 +169,14 @@ class Drawing:
 
 
 def edge_class(verdict: Verdict | None) -> str:
-    """Return the class of a line that stands for a verdict."""
+    """Return the CSS class of a line with a verdict."""
     if verdict is Verdict.INCOMPATIBLE:
         return "p-broken"
     return "" if verdict is Verdict.COMPATIBLE else "p-unknown"
 
 
 def clean_text(text: str) -> str:
-    """Return a text that XML can hold, in which characters that change the direction of others are shown by number."""
+    """Return a text that XML can hold. Characters that are invisible or change direction become code points."""
     if text.isascii() and text.isprintable():
         return text
     text = _NOT_XML.sub("\ufffd", text)
@@ -184,14 +184,14 @@ def clean_text(text: str) -> str:
 
 
 def measure_columns(text: str) -> int:
-    """Return how many columns of letters a text takes: two for a wide letter."""
+    """Return the width of a text in columns; a wide letter takes two."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
 class KeptPart(Enum):
-    """Which part of a text stays when it is cut."""
+    """The part of a text that stays when the text is cut."""
 
     BEGINNING = "beginning"
     END = "end"
@@ -199,7 +199,7 @@ class KeptPart(Enum):
 
 
 def shorten(text: str, most: int, part: KeptPart = KeptPart.BEGINNING) -> str:
-    """Return a part of a text that takes at most so many columns; what is cut shows as `…`."""
+    """Return a text cut to a maximum width in columns; `…` replaces what is cut."""
     if len(text) <= most and measure_columns(text) <= most:
         return text
     room = max(most - 1, 0)

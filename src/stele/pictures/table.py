@@ -1,4 +1,4 @@
-"""The table that says in words what a picture shows: its text alternative on pages, in notebooks and in a terminal."""
+"""Table with the content of a picture: its text alternative on pages, in notebooks and in a terminal."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class PictureTable(msgspec.Struct, frozen=True):
 
 
 def render_figure(picture: Picture, table: PictureTable, *, has_style: bool = False) -> str:
-    """Return a picture with its description and, folded, its table: a `figure` element.
+    """Return a `figure` element with a picture, its description, and its table, which is folded.
 
     Args:
         picture: The picture.
-        table: What says the same in words.
-        has_style: Whether the picture brings its stylesheet: where the page around has another one.
+        table: The table with the same content.
+        has_style: Whether the picture includes its stylesheet, for a page with another one.
     """
     svg = picture.to_document() if has_style else picture.to_inline()
     return render_template("stele.pictures", "figure.html.j2", picture=picture, table=table, svg=svg)
 
 
 def take_rows(table: PictureTable, most: int) -> PictureTable:
-    """Return a table with its first rows only, which says how many more there are."""
+    """Return a table with its first rows only, and with the number of the hidden ones."""
     if len(table.rows) <= most:
         return table
     hidden = table.hidden + len(table.rows) - most
@@ -73,5 +73,5 @@ def _to_datetime(millis: int) -> datetime:
 
 
 def list_words(words: Sequence[str]) -> str:
-    """Return words as one cell: what is empty is left out."""
+    """Return words as one cell, without the empty ones."""
     return ", ".join(word for word in words if word)

@@ -1,1 +1,1 @@
-"""JSON bodies of the dialects that more than one part speaks: the server, the client and the migration."""
+"""JSON bodies of the dialects that more than one component uses: the server, the client and the migration."""

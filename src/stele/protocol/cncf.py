@@ -1,4 +1,4 @@
-"""What of the CNCF Schema Registry API more than one part speaks: group ids, subscriptions, events about changes.
+"""Parts of the CNCF Schema Registry API that several components use: group ids, subscriptions, change events.
 
 Source: docs/protocols/cncf.md
 """
@@ -16,15 +16,15 @@ from stele.core.access import Owner
 from stele.core.model import DEFAULT_NAMESPACE, Subject
 
 DIALECT: Final = "cncf"
-"""Name of the dialect in the journal, and key of the data it keeps beside the core's."""
+"""Name of the dialect in the journal, and key of its own data in the core."""
 
 DEFAULT_GROUP: Final = "default"
 """Id of the group every registry has: the default namespace."""
 
 UPDATED: Final = "io.cloudevents.schemaregistry.updated.v1"
-"""Type of events about what was created or changed."""
+"""Type of events about elements that were created or changed."""
 DELETED: Final = "io.cloudevents.schemaregistry.deleted.v1"
-"""Type of events about what was deleted."""
+"""Type of events about elements that were deleted."""
 
 _LIKE_DEFAULT = re.compile(rf"{DEFAULT_GROUP}~*\Z")
 
@@ -44,7 +44,7 @@ def group_id_of(namespace: str) -> str:
 
 
 def format_path(namespace: str | None, subject: str | None = None, version_number: int | None = None) -> str:
-    """Return the path of the call that reads something: a group, a schema, a version; `/` is the registry."""
+    """Return the path of the call that reads a group, a schema or a version; `/` is the registry."""
     if namespace is None:
         return "/"
     path = f"/schemagroups/{quote(group_id_of(namespace), safe='')}"
@@ -54,7 +54,7 @@ def format_path(namespace: str | None, subject: str | None = None, version_numbe
 
 
 def own_data(dialect_data: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return what this dialect keeps of a namespace or subject: `format` as written, `variety`, `authority`."""
+    """Return this dialect's own data of a namespace or subject: `format` as written, `variety`, `authority`."""
     return (dialect_data or {}).get(DIALECT) or {}
 
 
@@ -66,7 +66,7 @@ def authority_of(subject: Subject) -> str:
 class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     """A subscription as stored; responses leave out the secrets of its credential, `begin` and `owner`.
 
-    begin is the position among events behind which it begins. Events that its owner may not read are not sent.
+    begin is the position among events after which it begins. Events that its owner may not read are not sent.
     """
 
     id: str
@@ -85,10 +85,10 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event in the JSON format of CloudEvents 1.0, without data.
 
-    id       `seq-part`: number of the record in the log, and which of its changes it is
+    id       `seq-part`: number of the record in the log, and index of the change in that record
     source   base URI of the registry
-    subject  path of what was changed or deleted
-    time     of the change, RFC 3339 in UTC
+    subject  path of the element that was changed or deleted
+    time     time of the change, RFC 3339 in UTC
     """
 
     specversion: str = "1.0"

@@ -1,4 +1,4 @@
-"""Version URIs: joins an authority with an id, and takes URIs apart. Pure.
+"""Version URIs: joins an authority with an id, and splits URIs. Pure.
 
 | authority                 | id                | URI                              |
 |---------------------------|-------------------|----------------------------------|
@@ -7,7 +7,7 @@
 | any                       | an absolute URI   | that URI                         |
 | `urn:example:schemas`     | `a1b2`            | `urn:example:schemas:a1b2`       |
 
-The id of a version registered without one is the path of the call that reads it.
+The id of a version that was registered without an id is the path of the call that reads it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PATH = re.compile(r"(?:^|[/:])schemagroups/([^/?#]+)/schemas/([^/?#]+)/versions
 
 
 class VersionPath(NamedTuple):
-    """A version by the path that reads it, and what stands before the path in a URI."""
+    """A version by the path that reads it, and the part of a URI before that path."""
 
     base: str
     group: str
@@ -64,21 +64,21 @@ def is_absolute(reference: str) -> bool:
 
 
 def check_authority(text: str) -> str:
-    """Return an authority from a request. Raises `InvalidRequest` for what is no absolute URI."""
+    """Return an authority from a request. Raises `InvalidRequest` unless it is an absolute URI."""
     if not _has_uri_characters(text) or not is_absolute(text) or re.search(r"[?#]|:\Z", text):
         raise InvalidRequest(f"{text[:200]!r} is no authority: a URI without query and fragment is one")
     return text
 
 
 def check_uri(text: str, what: str) -> str:
-    """Return another URI from a request, which errors call what. Raises `InvalidRequest`."""
+    """Return another URI from a request. Raises `InvalidRequest`, which calls the URI `what`."""
     if not _has_uri_characters(text) or not is_absolute(text):
         raise InvalidRequest(f"{text[:200]!r} is no URI: the {what} is one")
     return text
 
 
 def check_version_id(text: str) -> str:
-    """Return the id of a version from a request. Raises `InvalidRequest` for what is no URI reference."""
+    """Return the id of a version from a request. Raises `InvalidRequest` unless it is a URI reference."""
     if not _has_uri_characters(text) or (not is_absolute(text) and _DOTS.search(text)):
         raise InvalidRequest(f"{text[:200]!r} is no version id: a URI reference without dot segments is one")
     return text
@@ -98,7 +98,7 @@ def authority_of_uri(uri: str) -> str:
 
 
 def parse_version_path(uri: str) -> VersionPath | None:
-    """Return the version whose path a URI ends with, else None. `version` is read as `versions`."""
+    """Return the version whose path is the end of a URI, else None. `version` is read like `versions`."""
     match = _PATH.search(uri)
     if match is None or not 0 < int(match[3]) <= MAX_INT32:
         return None

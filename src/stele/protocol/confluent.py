@@ -1,7 +1,7 @@
-"""JSON bodies of the Confluent API that the server answers with and that the client and the migration read and write.
+"""JSON bodies of the Confluent API: answers of the server, and requests of the client and the migration.
 
-Fields at their default are left out, as the original leaves out what is empty: None means "not given". Unknown members
-are ignored. Bodies that only the server needs are in `apis/confluent`.
+Fields at their default are omitted, as the original omits empty values: None means "not given". Unknown members are
+ignored. Bodies that only the server needs are in `apis/confluent`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class ErrorMessage(msgspec.Struct, frozen=True):
-    """Every error: the HTTP status, or that times 100 plus a number, and a sentence."""
+    """Body of every error: the HTTP status, or that times 100 plus a number, and a sentence."""
 
     error_code: int
     message: str
@@ -34,7 +34,7 @@ class ErrorMessage(msgspec.Struct, frozen=True):
 
 
 class SchemaReference(msgspec.Struct, frozen=True):
-    """A schema the text refers to by `name`; version -1 is the latest, and is stored as what that is now."""
+    """A schema that the text refers to by `name`; version -1 is the latest, and the number at that time is stored."""
 
     name: str
     subject: str
@@ -47,11 +47,11 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     Attributes:
         name: Name of the rule, unique in its rule set.
         doc: Free text.
-        kind: TRANSFORM (also where it is None) or CONDITION.
-        mode: WRITE, READ, WRITEREAD (also where it is None), UPGRADE, DOWNGRADE or UPDOWN.
-        type: Names what runs the rule: CEL, JSONATA, ENCRYPT …
-        tags: The rule is for fields with one of these tags; for all without any.
-        params: Settings of what runs the rule.
+        kind: TRANSFORM (also if it is None) or CONDITION.
+        mode: WRITE, READ, WRITEREAD (also if it is None), UPGRADE, DOWNGRADE or UPDOWN.
+        type: Name of the executor of the rule: CEL, JSONATA, ENCRYPT …
+        tags: The rule applies to fields with one of these tags; without tags, to all fields.
+        params: Settings of the executor.
         expr: Expression of the rule, in the language of its type.
         on_success: Action after a success, or two with a comma between for the two directions of a mode.
         on_failure: Action after a failure, likewise.
@@ -102,7 +102,8 @@ class SchemaTags(msgspec.Struct, frozen=True, rename="camel"):
 class RegisterSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A schema to register, look up or check.
 
-    No schema means the text of the latest version; version 0 the next one, -1 "must be the latest"; id -1 any id.
+    No schema means the text of the latest version. version 0 is the next one, -1 requires the latest; id -1 allows any
+    id.
     """
 
     schema: str | None = None
@@ -132,7 +133,7 @@ class ContextId(msgspec.Struct, frozen=True):
 
 
 class CompatibilityCheckResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether a schema may be registered; messages say why not, and are there only when the request asks for them."""
+    """Whether a schema may be registered. messages has the reasons against it, if the request asks for them."""
 
     is_compatible: bool
     messages: list[str] | None = None
@@ -167,11 +168,11 @@ class LevelInForce(msgspec.Struct, frozen=True):
 
 
 class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Changes to the settings of a level: what is absent stays, null clears.
+    """Changes to the settings of a level: an absent member stays, null clears.
 
-    A level (`compatibility`) alone replaces the whole policy, with what `steleCompatibility` showed of it: since which
-    version, one direction further than the other, validators. That member sets an exact policy, and next to a level
-    it must be one that is shown as that level.
+    A level (`compatibility`) alone replaces the whole policy. That includes the parts that only `steleCompatibility`
+    shows: a first version, a different range in one direction, validators. `steleCompatibility` sets an exact policy.
+    Together with a level, the policy must be one that is shown as that level.
     """
 
     alias: str | UnsetType | None = UNSET
@@ -194,18 +195,18 @@ class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, renam
 
 
 class Association(msgspec.Struct, frozen=True, rename="camel"):
-    """A subject a resource is bound to, so far a topic of a Kafka cluster.
+    """A subject to which a resource is bound. The only type of resource is a topic of a Kafka cluster.
 
     Attributes:
-        subject: Name of the subject, qualified where it is in another context than the default one.
+        subject: Name of the subject, qualified if it is in another context than the default one.
         guid: Name of the association.
         resource_name: Name of the topic.
         resource_namespace: Id of the topic's Kafka cluster.
         resource_id: Id of the topic.
         resource_type: `topic`.
         association_type: `key` or `value`.
-        lifecycle: STRONG (the subject is the resource's alone) or WEAK.
-        frozen: Whether the association may no longer change.
+        lifecycle: STRONG (the subject belongs only to this resource) or WEAK.
+        frozen: Whether the association can no longer be changed.
     """
 
     subject: str
@@ -229,11 +230,11 @@ class Kek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         name: Name of the key in the registry.
         kms_type: Kind of the KMS, such as `aws-kms`.
         kms_key_id: Id of the key in the KMS.
-        kms_props: Settings of the KMS; servers keep the secrets among them to themselves.
+        kms_props: Settings of the KMS. Servers do not return the secret ones.
         doc: Free text.
-        shared: Whether the server may use the key, too, so that it can make and unwrap data keys.
+        shared: Whether the server may use the key, too, so that it can create and unwrap data keys.
         ts: When it was last changed, in milliseconds since 1970 UTC. Only in answers.
-        deleted: True for one that is deleted softly.
+        deleted: True for a soft-deleted one.
     """
 
     name: str
@@ -263,9 +264,9 @@ class Dek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         version: Number of the version, from 1.
         algorithm: AES128_GCM, AES256_GCM or AES256_SIV.
         encrypted_key_material: The wrapped key in base64.
-        key_material: The plain key in base64, where the server can unwrap it.
+        key_material: The plain key in base64, if the server can unwrap it.
         ts: When it was last changed, in milliseconds since 1970 UTC.
-        deleted: True for one that is deleted softly.
+        deleted: True for a soft-deleted one.
     """
 
     kek_name: str = ""
@@ -281,11 +282,11 @@ class Dek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return f"Dek({self.kek_name!r}, {self.subject!r}, {self.version}, {self.algorithm!r})"  # never the key
 
     def wrapped_key(self) -> bytes | None:
-        """Return the wrapped key, None where the server sent none. Raises `DecodeError` for what is no base64."""
+        """Return the wrapped key, None if the server sent none. Raises `DecodeError` for invalid base64."""
         return _decode_base64(self.encrypted_key_material)
 
     def plain_key(self) -> bytes | None:
-        """Return the plain key, None where the server does not unwrap it. Raises `DecodeError` for no base64."""
+        """Return the plain key, None if the server does not unwrap it. Raises `DecodeError` for invalid base64."""
         return _decode_base64(self.key_material)
 
 
@@ -302,7 +303,7 @@ def _decode_base64(material: str | None) -> bytes | None:
 
 
 class ImportedVersion(msgspec.Struct, frozen=True, rename="camel"):
-    """A version under its own number and id; ts is when it was registered, in milliseconds since 1970 UTC."""
+    """A version with its number and id; ts is when it was registered, in milliseconds since 1970 UTC."""
 
     subject: str
     version: Int32
@@ -317,7 +318,7 @@ class ImportedVersion(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ImportedKek(msgspec.Struct, frozen=True, rename="camel"):
-    """A KEK of a context, `.` for the default one; secrets that are there stay where none are sent."""
+    """A KEK of a context, `.` for the default one. Stored secrets stay if none are sent."""
 
     name: str
     kms_type: str
@@ -344,9 +345,9 @@ class ImportedDek(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ImportedExporter(msgspec.Struct, frozen=True, rename="camel"):
-    """A definition of an exporter; hidden credentials leave those that are there.
+    """A definition of an exporter. Hidden credentials leave the stored ones.
 
-    state and offset belong to the log it comes from: it comes paused, and begins anew.
+    state and offset belong to the source's log: the imported exporter is paused, and starts from the beginning.
     """
 
     name: str
@@ -362,7 +363,7 @@ class ImportedExporter(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ImportRequest(msgspec.Struct, frozen=True):
-    """What to import; versions after those they refer to. Every level concerned has to be in IMPORT mode."""
+    """Elements to import, each version after those it refers to. Every level concerned must be in IMPORT mode."""
 
     versions: list[ImportedVersion] = []
     keks: list[ImportedKek] = []
@@ -372,7 +373,7 @@ class ImportRequest(msgspec.Struct, frozen=True):
 
 
 class ImportRefusal(msgspec.Struct, frozen=True):
-    """What was not taken: kind is version, kek, dek, association or exporter; number its version or 0."""
+    """An element that was refused: kind is version, kek, dek, association or exporter; number is its version or 0."""
 
     kind: str
     name: str
@@ -382,19 +383,19 @@ class ImportRefusal(msgspec.Struct, frozen=True):
 
 
 class ImportResponse(msgspec.Struct, frozen=True):
-    """What was refused, in the order of the request; everything else is there."""
+    """The refused elements, in the order of the request; all others were imported."""
 
     refused: list[ImportRefusal]
 
 
 class LevelConfigsRequest(msgspec.Struct, frozen=True):
-    """Levels whose settings and modes are asked for: subjects, contexts as `:.team:`, '' for the default context."""
+    """Levels whose settings and modes are requested: subjects, contexts as `:.team:`, '' for the default context."""
 
     levels: list[str] = []
 
 
 class LevelConfig(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a level shows as its settings and its mode; None where it has none."""
+    """The settings and the mode that are set at a level; None for none."""
 
     level: str
     config: Config | None = None
@@ -405,7 +406,7 @@ class LevelConfig(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
-    """What a server says about its build: its release and the commit it was built from."""
+    """The release of a server, and the commit that it was built from."""
 
     version: str = ""
     commit_id: str = ""

@@ -1,4 +1,4 @@
-"""Bodies of the native API about how a subject came to be what it is, and what stands around it.
+"""Bodies of the native API about the history of a subject, and about its neighbours.
 
 The server makes them, the client reads them, and `stele.pictures` draws them. A verdict is null where nothing could be
 compared: another format, a format without rulesets, a text that was purged, or no time left (then `complete` is false).
@@ -30,15 +30,15 @@ MOST_SUBJECTS: Final = 1000
 
 
 class VersionLink(msgspec.Struct, frozen=True):
-    """How a version stands to the one before it.
+    """Compatibility of a version with the one before it.
 
     Attributes:
         before: Number of the version before: the nearest earlier one that is active, else the nearest earlier one.
         backward: Whether the version reads data of the one before; null: not compared.
         forward: Whether the one before reads data of the version; null: not compared.
-        forced: The policy in force at the registration asked for a direction that is broken: the version came in by an
-            import, or beside a version that is deleted by now.
-        findings: How many findings break one of the directions.
+        forced: Whether the policy in force at the registration required a direction that is broken. The version was
+            imported, or was compared with a version that is deleted now.
+        findings: Number of findings that break one of the directions.
         reasons: The first of them, as `RULE at path`.
     """
 
@@ -67,14 +67,14 @@ class HistoryVersion(msgspec.Struct, frozen=True):
         version: Number in the subject.
         schema_id: Id of its schema in the namespace.
         content_id: SHA-256 of its text in hexadecimal.
-        format: Language of the schema; the author's word for one that the registry does not know.
+        format: Format of the schema; for an unknown format, the author's name of it.
         at: When it was registered, milliseconds since 1970 UTC.
-        author: Who registered it, '' for nobody in particular.
-        note: What its author says of it.
+        author: Name of the caller that registered it, '' for an anonymous caller.
+        note: Description by its author.
         deleted: Whether it is soft-deleted.
         policy: Common name of the policy in force at the registration, or of the nearest stricter one; '' if unknown.
-        link: How it stands to the version before; null for the first one.
-        newest_reads: Whether the newest active version reads its data; null for that version, and where not compared.
+        link: Its compatibility with the version before; null for the first one.
+        newest_reads: Whether the newest active version reads its data; null for that version, and if not compared.
     """
 
     version: int
@@ -94,11 +94,11 @@ class SubjectHistory(msgspec.Struct, frozen=True):
     """The versions of a subject, oldest first, each with its verdicts against the one before.
 
     Attributes:
-        namespace: Of the subject, '' for the default one.
+        namespace: Namespace of the subject, '' for the default one.
         subject: Its name.
         policy: Common name of the policy in force now, or of the nearest stricter one.
         versions: Versions that are not purged, oldest first.
-        earlier: How many older ones this page leaves out.
+        earlier: Number of older versions that this page leaves out.
         complete: Whether there was time for every verdict; the next answer has more of them.
         newest: Number of the newest active version of the subject, on this page or not; 0: none is active.
     """
@@ -113,15 +113,15 @@ class SubjectHistory(msgspec.Struct, frozen=True):
 
 
 class FieldSpan(msgspec.Struct, frozen=True):
-    """Versions next to one another in which a field says the same of itself.
+    """Consecutive versions in which a field has the same declaration.
 
     Attributes:
         first: Number of the first version.
         last: Number of the last one.
-        type: Type in the words of the format.
+        type: Type in the terms of the format.
         default: Default as JSON text; null for none.
-        doc: What its author says of it.
-        optional: Whether data may lack the field or have null for it; null where the format does not say.
+        doc: Documentation by its author.
+        optional: Whether data may lack the field or have null for it; null if the format does not say.
     """
 
     first: int
@@ -137,7 +137,7 @@ class FieldLifeline(msgspec.Struct, frozen=True):
 
     Attributes:
         path: Dotted path from the root; `[]` enters an array, `{}` a map.
-        spans: Where it was, oldest first; a gap between two spans is a time in which it was not there.
+        spans: Spans of versions that have it, oldest first; a gap between two spans means versions without it.
         renamed_from: Path it had in the version before its first one.
     """
 
@@ -147,15 +147,17 @@ class FieldLifeline(msgspec.Struct, frozen=True):
 
 
 class FieldLifelines(msgspec.Struct, frozen=True):
-    """All fields a subject ever had, in the order of the newest version, what is gone behind what stood before it.
+    """All fields that a subject ever had, in the order of the newest version.
+
+    A removed field follows the field that it used to follow.
 
     Attributes:
-        namespace: Of the subject, '' for the default one.
+        namespace: Namespace of the subject, '' for the default one.
         subject: Its name.
         versions: Numbers of the versions that were read, ascending.
         fields: One lifeline for each field path.
-        earlier: How many older versions were left out.
-        omitted: How many field paths were left out.
+        earlier: Number of older versions that were left out.
+        omitted: Number of field paths that were left out.
         complete: Whether there was time for every version; the next answer has more of them.
     """
 
@@ -172,14 +174,14 @@ class CompatibilityMatrix(msgspec.Struct, frozen=True):
     """Which version reads data of which.
 
     Attributes:
-        namespace: Of the subject, '' for the default one.
+        namespace: Namespace of the subject, '' for the default one.
         subject: Its name.
         versions: Numbers of the versions, ascending.
         reads: One row for each reader, one verdict for each writer, both in the order of `versions`; null: not
             compared. A version reads its own data.
-        policy: Common name of the policy whose demands are marked, or of the nearest stricter one.
-        demands: Pairs (reader, writer) that the policy would have asked for at the registration of the later one.
-        earlier: How many older versions were left out.
+        policy: Common name of the policy whose required comparisons are marked, or of the nearest stricter one.
+        demands: Pairs (reader, writer) that the policy would have required at the registration of the later one.
+        earlier: Number of older versions that were left out.
         complete: Whether there was time for every verdict; the next answer has more of them.
     """
 
@@ -194,15 +196,15 @@ class CompatibilityMatrix(msgspec.Struct, frozen=True):
 
 
 class SubjectNode(msgspec.Struct, frozen=True):
-    """A subject among others.
+    """A subject in a graph of references.
 
     Attributes:
-        namespace: Of the subject, '' for the default one.
+        namespace: Namespace of the subject, '' for the default one.
         subject: Its name.
-        version: Number of the version that is meant: the one in the middle, the one in use, or the newest.
+        version: Number of the version concerned: the one in the middle, the one in use, or the newest.
         latest: Number of the newest active version; 0: none is active.
-        versions: How many active versions it has.
-        format: Language of the version.
+        versions: Number of active versions.
+        format: Format of the version.
         distance: Steps from the subject in the middle: below 0 for what it uses, above 0 for what uses it.
     """
 
@@ -225,11 +227,11 @@ class SubjectReference(msgspec.Struct, frozen=True):
 
     Attributes:
         user: Namespace and name of the subject that refers.
-        user_version: Its newest version that does.
+        user_version: Its newest version with that reference.
         used: Namespace and name of the subject it refers to.
         used_version: The version it refers to.
         stale: Whether that is an older version than the newest one.
-        past: Whether the user's newest version does not refer to the subject any more.
+        past: Whether the user's newest version no longer refers to the subject.
     """
 
     user: tuple[str, str]
@@ -241,14 +243,14 @@ class SubjectReference(msgspec.Struct, frozen=True):
 
 
 class Neighbourhood(msgspec.Struct, frozen=True):
-    """A subject, what it uses and what uses it, to a depth.
+    """A subject, the subjects that it uses, and those that use it, up to a depth.
 
     Attributes:
         center: The subject in the middle.
         nodes: All subjects, the one in the middle first, then by distance and name.
-        references: Between subjects of `nodes`.
-        depth: How many references were followed in each direction.
-        omitted: How many subjects next to those shown were left out.
+        references: References between subjects of `nodes`.
+        depth: Number of references that were followed in each direction.
+        omitted: Number of direct neighbours of these subjects that were left out.
     """
 
     center: SubjectNode
@@ -264,8 +266,8 @@ class NamespaceAtlas(msgspec.Struct, frozen=True):
     Attributes:
         namespace: '' for the default one.
         nodes: Subjects by name.
-        references: Of the newest versions.
-        omitted: How many subjects were left out, behind the last one by name.
+        references: References of the newest versions.
+        omitted: Number of subjects that were left out, after the last one by name.
     """
 
     namespace: str
@@ -275,5 +277,5 @@ class NamespaceAtlas(msgspec.Struct, frozen=True):
 
 
 def count_broken(versions: Sequence[HistoryVersion]) -> int:
-    """Return how many versions broke with the one before."""
+    """Return the number of versions that are incompatible with the one before."""
     return sum(version.link is not None and version.link.is_broken for version in versions)

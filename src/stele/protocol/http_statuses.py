@@ -1,4 +1,4 @@
-"""The phrases of HTTP statuses: one table for servers and clients, because those of Python change with its release."""
+"""The phrases of HTTP statuses: one table for servers and clients, because Python's phrases change with its release."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ STATUS_PHRASES: Final[Mapping[int, str]] = {
     510: "Not Extended",
     511: "Network Authentication Required",
 }
-"""Phrase by status, in the words of RFC 7231 and of Python up to 3.12.
+"""Phrase by status, as in RFC 7231 and in Python up to 3.12.
 
-Error kinds and messages are made of them, and programs may compare those. RFC 9110 has renamed 413, 414, 416 and 422,
-and Python 3.13 follows it. What clients read stays.
+Error kinds and messages are made of them, and programs may compare those. RFC 9110 renamed 413, 414, 416 and 422, and
+Python 3.13 follows it. The phrases that clients read stay the same.
 """

@@ -1,8 +1,8 @@
-"""What registries tell each other to stay in step: versions with everything they have, and what becomes of them.
+"""Bodies by which registries replicate versions, with all their attributes and later states.
 
-A version keeps its uid, its URI and its authority in every registry that has a replica of it. What happens to it goes
-one way only: active, soft-deleted, archived, purged. So two registries that tell each other what they know agree in
-the end, whatever came first, and a replica of a replica is one of the original.
+A version keeps its uid, its URI and its authority in every registry that has a replica of it. Its state changes in one
+direction only: active, soft-deleted, archived, purged. So two registries that exchange their states agree in the end,
+in whatever order these arrive. A replica of a replica is a replica of the original.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ IMPORT_PATH: Final = "/api/versions/import"
 
 
 class ReplicaState(StrEnum):
-    """What became of a version; later ones win."""
+    """State of a version; later ones win."""
 
     ACTIVE = "active"
     DELETED = "deleted"
     """Soft-deleted: hidden, readable by id."""
     ARCHIVED = "archived"
-    """Its subject ended; readable by id."""
+    """The incarnation of its subject ended; readable by id."""
     PURGED = "purged"
-    """Gone for good."""
+    """Deleted permanently."""
 
     @property
     def rank(self) -> int:
-        """Where it stands in the order of their coming."""
+        """Position in the order of the states."""
         return _RANKS[self]
 
     @property
     def is_listed(self) -> bool:
-        """Whether the version is still one of its subject."""
+        """Whether the version still belongs to its subject."""
         return self in (ReplicaState.ACTIVE, ReplicaState.DELETED)
 
 
@@ -55,7 +55,7 @@ class SubjectName(NamedTuple):
 
 
 class ReplicaReference(msgspec.Struct, frozen=True):
-    """What a schema refers to: name in its text, and the version of a subject."""
+    """A reference of a schema: name in its text, and the version of a subject."""
 
     name: str
     namespace: str
@@ -69,31 +69,31 @@ class ReplicaReference(msgspec.Struct, frozen=True):
 
 
 class ReplicaVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A version as one registry tells another.
+    """A version in the form that registries exchange.
 
     Attributes:
         uid: 32 hexadecimal digits, the same in every registry.
-        state: What became of it.
-        namespace: Of its subject; '' is the default one.
+        state: Its state.
+        namespace: Namespace of its subject; '' is the default one.
         subject: Name of its subject.
         version: Number in its subject.
         schema_id: Id in its namespace.
         uri: Absolute URI.
         authority: URI of the registry or body that controls its subject.
-        format: Format of the schema, `opaque` for one that nobody here knows.
+        format: Format of the schema, `opaque` for a format that is not installed.
         type: Type within the format.
-        custom_format: Name that its author gave to an opaque format.
-        sha256: Of the text, in hexadecimal.
-        text: The text; None where it was not asked for, or is no UTF-8.
-        base64: The text where it is no UTF-8.
-        references: What it refers to.
+        custom_format: Author's name of an opaque format.
+        sha256: SHA-256 of the text, in hexadecimal.
+        text: The text; None if it was not requested, or is not UTF-8.
+        base64: The bytes of a text that is not UTF-8.
+        references: Its references.
         metadata: Tags and properties.
         rule_set: Rules about its data.
-        media_type: Content type it was posted with.
+        media_type: Content type of the request that registered it.
         description: Description of the version.
         labels: Labels of the version.
         at: When it was registered (milliseconds since 1970 UTC).
-        numbering: What the subject does with numbers of purged versions.
+        numbering: How the subject treats numbers of purged versions.
         subject_description: Description of the subject.
         written_format: Name of the format as its author wrote it.
     """
@@ -125,12 +125,12 @@ class ReplicaVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
     @property
     def place(self) -> SubjectName:
-        """The subject it belongs to."""
+        """The subject of the version."""
         return SubjectName(self.namespace, self.subject)
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What names it in its registry."""
+        """Namespace, subject and number, which identify the version in its registry."""
         return self.namespace, self.subject, self.version
 
     def referenced_keys(self) -> list[tuple[str, str, int]]:
@@ -139,11 +139,11 @@ class ReplicaVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
     @property
     def has_text(self) -> bool:
-        """Whether the text came along."""
+        """Whether the text is included."""
         return self.text is not None or self.base64 is not None
 
     def get_text(self) -> bytes:
-        """Return the bytes of the text; empty where it did not come along."""
+        """Return the bytes of the text; empty if it is not included."""
         return self.base64 if self.base64 is not None else (self.text or "").encode()
 
 
@@ -152,9 +152,9 @@ class SettingsScope(StrEnum):
 
     NONE = "none"
     SUBJECTS = "subjects"
-    """Those of subjects with replicas."""
+    """Settings of subjects with replicas."""
     ALL = "all"
-    """Those of the registry, and of the namespaces of replicas, too."""
+    """Also settings of the registry, and of the namespaces of replicas."""
 
 
 class LevelName(NamedTuple):
@@ -168,11 +168,11 @@ class LevelSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     """Settings of a level.
 
     Attributes:
-        namespace: Of the level.
-        subject: Of the level.
-        values: What is set, by name; None where nothing is.
-        brought: What a replication set here last; None where that was nothing, or none did.
-        brought_from: Authority of the registry where that came from; '' where no replication set anything.
+        namespace: Namespace of the level.
+        subject: Subject of the level.
+        values: Values by name; None if nothing is set.
+        brought: Values that a replication set here last; None if it cleared them, or if no replication set any.
+        brought_from: Authority of the registry they came from; '' if no replication set any.
     """
 
     namespace: str | None = None
@@ -183,18 +183,18 @@ class LevelSettings(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
 
     @property
     def level(self) -> LevelName:
-        """Whose they are."""
+        """The level of the settings."""
         return LevelName(self.namespace, self.subject)
 
 
 class SettingsChange(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What the settings of a level are to be.
+    """The wanted settings of a level.
 
     Attributes:
-        namespace: Of the level.
-        subject: Of the level.
-        values: What is to be set, by name; None: nothing.
-        seen: What was set when that was decided; other settings are left as they are.
+        namespace: Namespace of the level.
+        subject: Subject of the level.
+        values: Values to set, by name; None: nothing.
+        seen: Condition: the values that were set when this was decided. If others are set now, they stay.
         source: Authority of the registry where they come from.
     """
 
@@ -206,15 +206,15 @@ class SettingsChange(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class ReadRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which versions to tell: those of subjects, those with uids, or else all that are listed, page by page.
+    """Versions to return: those of subjects, those with uids, or else all that are listed, page by page.
 
     Attributes:
         namespace: Only of this namespace; None: of all.
         subjects: Only of these subjects.
-        uids: Only these versions, whatever became of them.
+        uids: Only these versions, in any state.
         after: Subject after which a page begins.
-        texts: Whether their texts are wanted.
-        levels: Levels whose settings are wanted, too.
+        texts: Whether to return their texts.
+        levels: Levels whose settings to return, too.
     """
 
     namespace: str | None = None
@@ -229,11 +229,11 @@ class ReadAnswer(msgspec.Struct, frozen=True):
     """Versions by subject and number.
 
     Attributes:
-        authority: Base URI of the registry: the authority of whatever has no other one.
-        position: Position among its events at which it was like this.
+        authority: Base URI of the registry, which is the authority of subjects without another one.
+        position: Position among its events at which this was the state.
         versions: The versions; whole subjects.
         next: Namespace and name of the subject after which the next page begins; None: this is the last one.
-        settings: Settings of the levels that were asked for, in their order; None where none were.
+        settings: Settings of the requested levels, in their order; None if none were requested.
     """
 
     authority: str
@@ -244,11 +244,11 @@ class ReadAnswer(msgspec.Struct, frozen=True):
 
 
 class ReplicaImportRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What to do with replicas, in this order.
+    """Changes of replicas, in this order.
 
     Attributes:
-        removed: Versions that are gone: uid and `archived` or `purged`; each before those it refers to.
-        versions: Versions to register with all they have; each after those it refers to.
+        removed: Versions that were removed: uid and `archived` or `purged`; each before those it refers to.
+        versions: Versions to register with all their attributes; each after those it refers to.
         deleted: uids of versions to soft-delete.
         settings: Settings of levels.
     """
@@ -260,7 +260,7 @@ class ReplicaImportRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ImportedVersionRefusal(msgspec.Struct, frozen=True):
-    """A version that was left as it is; code is a `ConflictCode`, why says more to people."""
+    """A version that was not imported; code is a `ConflictCode`, why an explanation for users."""
 
     uid: str
     code: str
@@ -275,15 +275,15 @@ class MappedId(msgspec.Struct, frozen=True):
 
 
 class ImportAnswer(msgspec.Struct, frozen=True):
-    """What became of an import.
+    """Result of an import.
 
     Attributes:
-        registered: How many versions are new.
-        removed: How many are gone or soft-deleted.
-        refused: Versions that were left as they are.
+        registered: Number of new versions.
+        removed: Number of versions that were removed or soft-deleted.
+        refused: Versions that were not imported.
         mapped: Versions that got another schema id.
-        settings: Levels that have other settings now.
-        refused_settings: Settings that cannot be set.
+        settings: Number of levels whose settings changed.
+        refused_settings: Levels whose settings cannot be set.
     """
 
     registered: int
@@ -298,20 +298,20 @@ class ConflictCode(StrEnum):
     """Why a version was not replicated."""
 
     AUTHORITY_DIFFERS = "authority_differs"
-    """A subject of that name is there, under another authority."""
+    """A subject of that name exists, under another authority."""
     NUMBER_TAKEN = "number_taken"
     """The subject has another version with that number."""
     ID_TAKEN = "id_taken"
-    """The schema id stands for another schema there, and that registry gives no other one."""
+    """The schema id belongs to another schema there, and that registry assigns no other id."""
     URI_TAKEN = "uri_taken"
     """Another version has that URI."""
     DELETED_AT_TARGET = "deleted_at_target"
-    """Somebody deleted the replica, and the original is still there."""
+    """The replica was deleted at the target, but the original still exists."""
     IN_USE = "in_use"
-    """The original is gone, and another schema there refers to the replica."""
+    """The original was removed, but another schema at the target refers to the replica."""
     REFUSED = "refused"
     """The other registry refuses the schema."""
     SETTINGS_DIFFER = "settings_differ"
-    """Settings at the target are somebody else's, or it cannot have those of the source."""
+    """The target has settings that no replication set, or it cannot have those of the source."""
     REFERENCE_MISSING = "reference_missing"
-    """A schema it refers to is not there."""
+    """A schema that it refers to does not exist there."""

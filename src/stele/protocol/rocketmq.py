@@ -1,7 +1,7 @@
 """JSON bodies of the RocketMQ API that the server answers with and the client reads.
 
-Java's clients refuse members they do not know, so nothing is added to those. Numbers are 64 bits wide. A version
-without a record id (see `apis.rocketmq.translate.record_id`) has null for it.
+Java's clients reject unknown members, so nothing is added to these bodies. Numbers are 64 bits wide. A version without
+a record id (see `apis.rocketmq.translate.record_id`) has null for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stele.core.policy_json import PolicyJson
 
 
 class _Body(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of all bodies; unknown members are ignored, null is as good as absent."""
+    """Base of all bodies. Unknown members are ignored; null means the same as absent."""
 
 
 class NewSchema(_Body, frozen=True):
@@ -55,7 +55,7 @@ class Dependency(_Body, frozen=True):
 
 
 class SubjectRecord(_Body, frozen=True):
-    """A record as one of its subjects sees it: `cluster/tenant/subject`, `tenant/schema`, text (IDL) and type."""
+    """A record in one of its subjects: `cluster/tenant/subject`, `tenant/schema`, text (IDL) and type."""
 
     subject_full_name: str
     schema_full_name: str
@@ -95,7 +95,7 @@ class TenantSchema(_Body, frozen=True):
 
 
 class SchemaAudit(_Body, frozen=True):
-    """Who created a schema and changed it last, and when (milliseconds since 1970)."""
+    """The callers that created a schema and last changed it, with times (milliseconds since 1970)."""
 
     desc: str
     created_by: str
@@ -107,7 +107,7 @@ class SchemaAudit(_Body, frozen=True):
 class SchemaMeta(_Body, frozen=True, omit_defaults=True):
     """Attributes of a schema.
 
-    `steleCompatibility`, an extension, is there if no level says the policy exactly.
+    `steleCompatibility`, an extension, is present if no level expresses the policy exactly.
     """
 
     type: str
@@ -127,7 +127,7 @@ class SchemaDetails(_Body, frozen=True):
 
 
 class SchemaDescription(_Body, frozen=True):
-    """A schema with everything known about it."""
+    """A schema with all its attributes."""
 
     qualified_name: TenantSchema
     audit: SchemaAudit

@@ -1,7 +1,7 @@
-"""An Apicurio registry, read through its own API, version 3 or 2: groups, artifacts, versions of any name, states.
+"""An Apicurio registry, read through its own API, version 3 or 2: groups, artifacts, versions with any name, states.
 
-A version is known by its global id, which never comes back, so an artifact that was deleted and made again is another
-one. What a content id stands for never changes, so contents and references are asked for once.
+A version is identified by its global id, which is never used again. So an artifact that was deleted and created again
+is a different one. The content of a content id never changes, so contents and references are requested once.
 
 Source: docs/protocols/apicurio.md
 """
@@ -33,19 +33,19 @@ _PATH: Final = "/apis/registry/v3"
 _PAGE: Final = 500
 _MOST_PAGES: Final = 40_000
 _NEWEST: Final = 20
-"""Versions changed last that a look compares: times have whole seconds."""
+"""Number of the last changed versions that a check compares, since their times have whole seconds only."""
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _VERSIONS: Final = "/search/versions?orderby=globalId&order=asc"
 _ARTIFACTS: Final = "/search/artifacts?orderby=createdOn&order=asc"
-"""Lists of everything, of release 3 and 2 of the API."""
+"""Paths that list everything, in version 3 and 2 of the API."""
 _URI: Final = re.compile(r"/groups/([^/]+)/artifacts/([^/]+)/versions/([^/]+)\Z")
 _DRAFT: Final = "DRAFT"
 _STATES: Final = {"DISABLED": ReplicaState.DELETED}
-"""States other than active."""
+"""Replica states by Apicurio's states; all others count as active."""
 
 
 class _Version(msgspec.Struct, frozen=True, rename="camel"):
-    """A version as lists and metadata show it; type is what API 2 calls artifact_type."""
+    """A version as in lists and metadata; type is called artifact_type in API 2."""
 
     global_id: int
     content_id: int
@@ -61,7 +61,7 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def number(self) -> int:
-        """Number of the version: its name where that is one, else the global id, which grows as well."""
+        """Number of the version: its name if that is a number, else the global id, which also increases."""
         return parse_number(self.version) or self.global_id
 
 
@@ -100,13 +100,13 @@ _references: Final = msgspec.json.Decoder(list[_Reference])
 
 
 class ApicurioSource(ForeignSource):
-    """A registry that is read through that API alone.
+    """A registry that is read only through Apicurio's API.
 
     Args:
-        client: Sends requests, with credentials where they are needed; it is closed with this.
+        client: Sends requests, with credentials where they are needed. Closing the source closes it.
         url: Base URI of the API, `…/apis/registry/v3` or `…/v2`, or of the server, which means version 3.
         authority: URI that is the authority of its schemas; '' is the base URI.
-        poll_seconds: Pause between two looks.
+        poll_seconds: Pause between two checks for changes.
     """
 
     def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
@@ -120,7 +120,7 @@ class ApicurioSource(ForeignSource):
     # --- reading --------------------------------------------------------------------------------------------------
 
     def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
-        """Return its versions, with their texts where they are wanted. Drafts are left out: they change still."""
+        """Return its versions, with texts if requested. Drafts are left out, since they may still change."""
         if subjects is None:
             listed = self._list_versions(None if namespace is None else group_id_of(namespace))
         else:
@@ -200,7 +200,7 @@ class ApicurioSource(ForeignSource):
         )
 
     def _make_uid(self, row: _Version) -> str:
-        """Return a uid made of what a version cannot change."""
+        """Return a uid computed from the attributes of a version that never change."""
         named = f"{self._authority}\n{row.global_id}\n{row.content_id}\n{parse_time(row.created_on)}"
         return hashlib.sha256(named.encode()).hexdigest()[:32]
 
@@ -213,7 +213,7 @@ class ApicurioSource(ForeignSource):
         return ReplicaReference(each.name, namespace_of(place.group), place.artifact, number)
 
     def _find_version(self, place: _Place) -> _Version | None:
-        """Return a version by its name, '' for the newest; None where there is none."""
+        """Return a version by its name, '' for the newest; None if it does not exist."""
         name = quote(place.version, safe="") or ("latest" if self._is_second else "branch=latest")
         path = f"{_path_of(place.group, place.artifact)}/versions/{name}" + ("/meta" if self._is_second else "")
         try:
@@ -222,7 +222,7 @@ class ApicurioSource(ForeignSource):
             return None
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return these versions with their texts; those that are gone are left out."""
+        """Return these versions with their texts. Deleted ones are left out."""
         wanted = {row.schema_id for row in rows if not row.has_text}
         texts = {content: self._texts[content] for content in wanted if content in self._texts}
         lacking = sorted(wanted - texts.keys())
@@ -242,7 +242,7 @@ class ApicurioSource(ForeignSource):
             return None
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return the states of those versions that are there after all: pages may have shifted while they were read."""
+        """Return the states of those versions that exist after all: pages may have shifted while they were read."""
         own = {row.uid: place for row in rows if (place := self._parse_uri(row.uri)) is not None}
         fates: dict[str, ReplicaState] = {}
         for uid, version in zip(own, _map_in_pool(self._find_version, own.values()), strict=True):
@@ -259,10 +259,10 @@ class ApicurioSource(ForeignSource):
     # --- following ------------------------------------------------------------------------------------------------
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
-        """Say whether versions came, went or changed since the last look; whoever asks does the waiting.
+        """Return whether versions were added, deleted or changed since the last call. Does not wait.
 
-        Version 3 tells their number, the newest one and those changed last in two short answers. Version 2 does not, so
-        anything may have changed.
+        The caller sleeps between calls. In version 3 two short requests return the number of versions, the newest one
+        and the last changed ones. Version 2 cannot tell, so anything may have changed.
         """
         if self._is_second:
             return Changes(None, "")

@@ -1,4 +1,4 @@
-"""A server of the CNCF Schema Registry API 0.2, walked from group to group; it shows nothing that was deleted.
+"""A server of the CNCF Schema Registry API 0.2, read group by group. It does not list deleted versions.
 
 Source: docs/protocols/cncf.md
 """
@@ -32,7 +32,7 @@ _numbers: Final = msgspec.json.Decoder(list[int])
 
 
 class CncfSource(ForeignSource):
-    """A registry that is read through that API alone; see `ForeignSource`."""
+    """A registry that is read only through the CNCF API; see `ForeignSource`."""
 
     def _get_list(self, decoder: msgspec.json.Decoder[Any], path: str) -> list[Any]:
         try:
@@ -43,7 +43,7 @@ class CncfSource(ForeignSource):
     # --- reading --------------------------------------------------------------------------------------------------
 
     def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
-        """Return its versions; they come with their texts."""
+        """Return its versions, always with their texts."""
         places = self._list_places(namespace) if subjects is None else list(subjects)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             versions = [row for rows in pool.map(self._read_schema, places) for row in rows]
@@ -103,11 +103,11 @@ class CncfSource(ForeignSource):
         return replace(row, uid=schema_id if _UID.match(schema_id) else _make_uid(row))
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return the rows: they have their texts."""
+        """Return the rows unchanged: they have their texts."""
         return list(rows)
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return which versions are there after all."""
+        """Return the states of those versions that exist after all."""
         fates: dict[str, ReplicaState] = {}
         for row in rows:
             try:
@@ -121,11 +121,11 @@ class CncfSource(ForeignSource):
         return fates
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
-        """Say that anything may have changed; whoever asks does the waiting."""
+        """Return that anything may have changed. Does not wait: the caller sleeps between calls."""
         return Changes(None, "")
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows, with the uid of a next life for those whose uid is of this source's making."""
+        """Return the rows, with the uid of the next life for buried ones whose uid this source has made."""
         own_uids = {row.uid for row in rows if row.uid == _make_uid(row)}
         return give_next_lives(rows, {uid: state for uid, state in buried.items() if uid in own_uids})
 

@@ -1,8 +1,8 @@
-"""Whether the lists of a Confluent-compatible registry changed, asked for as little as that registry lets us.
+"""Detects changes in the lists of a Confluent-compatible registry, with as few requests as the registry allows.
 
-A registry that gives entity tags is asked whether its lists have others. One that makes pages is asked for the end of
-its lists and for its subjects, and for whole lists from time to time. One without `/schemas` is asked for its subjects
-and their version numbers. Whole lists and numbers also say which subjects changed.
+From a registry with entity tags, the lists are requested with these tags. From a registry with pages, the end of its
+lists and its subjects are requested, and the whole lists from time to time. From a registry without `/schemas`, its
+subjects and their version numbers are requested. Whole lists and numbers also show which subjects changed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from stele.replicate.foreign_api import AT_ONCE, ForeignApi
 from stele.replicate.registries import Changes
 
 WHOLE_SECONDS: Final = 30.0
-"""How often whole lists are compared where a look at their ends may miss something."""
+"""Seconds between two comparisons of whole lists, where comparing their ends may miss a change."""
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 20_000
 _PREFIX: Final = "subjectPrefix=%3A%2A%3A"
 _MOST_NAMED: Final = 50
-"""Changed subjects that are named; of more, everything is read, which is quicker then."""
+"""Highest number of changed subjects that are named. With more, reading everything is faster."""
 _rows: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _names: Final = msgspec.json.Decoder(list[str])
 _numbers: Final = msgspec.json.Decoder(list[int])
@@ -44,7 +44,7 @@ _row: Final = msgspec.json.Decoder(_Row)
 
 
 class _SeenRow(NamedTuple):
-    """A row of a list: its subject, whether it says that it is deleted (None: it does not say), and its digest."""
+    """A row of a list: its subject, whether it is deleted (None: the row does not say), and its digest."""
 
     subject: str
     deleted: bool | None
@@ -52,7 +52,7 @@ class _SeenRow(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """An answer that was seen: its tag, a digest of its body, and its rows."""
+    """A response that was received: its entity tag, a digest of its body, and its rows."""
 
     tag: str
     digest: bytes
@@ -60,7 +60,7 @@ class _Page(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What the last look at whole lists found; subjects has a digest of all rows of each."""
+    """The result of the last check of whole lists; subjects has a digest of all rows of each subject."""
 
     position: str
     at: float
@@ -71,7 +71,7 @@ class _Seen(NamedTuple):
 
 
 class ListWatcher:
-    """Compares the lists of a registry with what they were.
+    """Compares the lists of a registry with their earlier content.
 
     Args:
         api: Sends requests.
@@ -86,7 +86,7 @@ class ListWatcher:
         self._checked = 0.0
 
     def look(self, position: str) -> Changes:
-        """Return what changed since a position. Raises `SteleError` where the registry does not answer."""
+        """Return the changes since a position. Raises `SteleError` where the registry does not answer."""
         previous = self._seen
         now = time.monotonic()
         is_recent = previous is not None and previous.position == position and now - previous.at < WHOLE_SECONDS
@@ -102,7 +102,7 @@ class ListWatcher:
         except NotFound:
             return self._look_at_subjects(position, now)
         if previous is not None and current.position == previous.position:
-            # The ends are those from before the lists were read: what came in between is seen at the next look.
+            # Keep the ends from before the lists were read. Changes in between are detected at the next check.
             current = current._replace(ends=previous.ends)
         self._seen = current
         if current.position == position:
@@ -115,9 +115,9 @@ class ListWatcher:
     # --- by lists of versions -------------------------------------------------------------------------------------
 
     def _read_lists(self, now: float) -> _Seen:
-        """Return what both whole lists are. Raises `NotFound` for a registry without them.
+        """Read both whole lists. Raises `NotFound` for a registry without them.
 
-        Where each row says whether its version is deleted, the list of those that are not says nothing more.
+        If each row of the first list shows whether its version is deleted, the list of active versions is not needed.
         """
         digest = hashlib.sha256()
         is_paged, is_tagged = True, True
@@ -133,7 +133,7 @@ class ListWatcher:
             for _ in range(_MOST_PAGES):
                 page = self._read_page(f"/schemas?{_PREFIX}&deleted={deleted}&offset={count}&limit={_PAGE}")
                 if page.digest == previous or len(page.rows) > _PAGE:
-                    is_paged = False  # The server knows no pages and gives everything each time.
+                    is_paged = False  # The server has no pages and returns everything each time.
                 if page.digest == previous:
                     break
                 digest.update(page.digest)
@@ -144,7 +144,7 @@ class ListWatcher:
                     subjects[row.subject] = hashlib.sha256(content).digest()
                     live = None if live is None or row.deleted is None else live + (not row.deleted)
                 is_tagged = is_tagged and bool(page.tag)
-                # A server may give fewer than it is asked for, so the first page is never known to be the last one.
+                # A server may return fewer rows than requested, so the first page is never known to be the last one.
                 if len(page.rows) < longest or not page.rows or not is_paged:
                     break
                 longest = len(page.rows)
@@ -165,7 +165,7 @@ class ListWatcher:
         return page
 
     def _digest_ends(self, counts: tuple[int, ...]) -> bytes:
-        """Return a digest of the subjects, and of what follows the last version but one of each list."""
+        """Return a digest of the subjects, and of the last version and all that follow it in each list."""
         digest = hashlib.sha256()
         for deleted, count in zip(("true", "false"), counts, strict=True):
             for path in (
@@ -179,7 +179,7 @@ class ListWatcher:
     # --- by subjects ----------------------------------------------------------------------------------------------
 
     def _look_at_subjects(self, position: str, now: float) -> Changes:
-        """Return which subjects have other version numbers; from time to time, that anything may have changed."""
+        """Return the subjects whose version numbers changed; from time to time, that anything may have changed."""
         names = sorted(self._list_names("?deleted=true") | self._list_names(""))
         with ThreadPoolExecutor(AT_ONCE) as pool:
             numbers_by_subject = dict(zip(names, pool.map(self._list_numbers, names), strict=True))
@@ -209,7 +209,7 @@ class ListWatcher:
 
 
 def _read_row(raw: msgspec.Raw) -> _SeenRow:
-    """Return what a row of a list says of itself; '' for its subject where it names none."""
+    """Return a row of a list; '' for its subject if it has none."""
     try:
         row = _row.decode(raw)
     except msgspec.MsgspecError:
@@ -218,9 +218,9 @@ def _read_row(raw: msgspec.Raw) -> _SeenRow:
 
 
 def _name_changes(before: Mapping[str, object], after: Mapping[str, object], position: str) -> Changes:
-    """Return which subjects are not what they were; None where that is not known, or where everything is to be read.
+    """Return the changed subjects; None where they are not known, or where everything is to be read.
 
-    A registry that lists nothing any more is read as a whole: it may have lost its data.
+    A registry that lists nothing any more is read completely, since it may have lost its data.
     """
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     if not before or not after or "" in changed or len(changed) > _MOST_NAMED:

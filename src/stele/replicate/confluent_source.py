@@ -1,4 +1,4 @@
-"""A registry of any make that speaks the Confluent API, looked at again and again."""
+"""A registry of any make with the Confluent API, checked for changes by polling."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from stele.replicate.foreign_api import ForeignApi
 from stele.replicate.registries import Changes, SourceListing
 
 _MOST_LIVES: Final = 16
-"""How often a version may come back as it was and still be known."""
+"""Number of times that a version can return unchanged and still be recognised."""
 
 
 class ConfluentSource:
-    """A registry that does not tell of its changes.
+    """A registry that does not report its changes.
 
     Args:
-        client: Talks to it; it is closed with this.
-        api: Asks it for changes; it is closed with this, too.
-        name: What people are told of it.
+        client: Sends requests to the registry. Closing the source closes it.
+        api: Checks the registry for changes. Closing the source closes it, too.
+        name: Name of the registry in messages and reports.
         authority: URI that is the authority of its schemas.
-        poll_seconds: Pause between two looks.
+        poll_seconds: Pause between two checks for changes.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ConfluentSource:
         return self._authority
 
     def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
-        """Return its versions; they come with their texts."""
+        """Return its versions, always with their texts."""
         if subjects is None:
             rows = registry_reader.read_versions(self._client)
         else:
@@ -52,11 +52,11 @@ class ConfluentSource:
         return SourceListing([row for row in versions if namespace in (None, row.namespace)], "")
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return the rows: they have their texts."""
+        """Return the rows unchanged: they have their texts."""
         return list(rows)
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return the states of those of its versions that are there after all: a list may have left them out."""
+        """Return the states of those versions that exist after all: a list may have left them out."""
         own = {row.uid: place for row in rows if (place := parse_uri(self._authority, row.uri)) is not None}
         subjects = {subject for subject, _ in own.values()}
         there = {
@@ -73,11 +73,11 @@ class ConfluentSource:
         return fates
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
-        """Say whether its lists are what they were at the last look; whoever asks does the waiting."""
+        """Return whether the lists changed since the last call. Does not wait: the caller sleeps between calls."""
         return self._watcher.look(position)
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows, with the uid of a next life for those that the target has buried."""
+        """Return the rows, with the uid of the next life for those that the target has buried."""
         return give_next_lives(rows, buried)
 
     def close(self) -> None:

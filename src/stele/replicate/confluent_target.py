@@ -1,4 +1,7 @@
-"""A registry of any make that speaks the Confluent API, written in IMPORT mode, in which ids and numbers are given."""
+"""A registry of any make with the Confluent API, written in IMPORT mode.
+
+In this mode the client chooses ids and version numbers.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +30,18 @@ from stele.service.replication.settings import parse_settings, print_settings
 _read_config: Final = json_decoder(Config)
 
 _NO_ROUTE: Final = (204, 405, 501)
-"""What makes without the mode answer besides 404; Apicurio has no content to answer with."""
+"""Status codes, besides 404, of registries without the mode. Apicurio answers 204."""
 _NO_IMPORT: Final = "that registry has no IMPORT mode: it would give the version another id and number"
 
 
 class ConfluentTarget(DumpTarget):
-    """A registry that gets replicas; the subjects that get them stay in IMPORT mode, closed to other writers.
+    """A registry that receives replicas. Its subjects with replicas stay in IMPORT mode, closed to other writers.
 
     Args:
-        client: Talks to it; it is closed with this.
-        name: What people are told of it.
-        authority: URI that is the authority of what is its own.
-        memory: What was brought there.
+        client: Sends requests to the registry. Closing the target closes it.
+        name: Name of the registry in messages and reports.
+        authority: URI that is the authority of the target's own versions.
+        memory: Stores what was replicated to the target.
     """
 
     def __init__(self, client: SchemaRegistryClient, name: str, authority: str, memory: Memory) -> None:
@@ -48,13 +51,13 @@ class ConfluentTarget(DumpTarget):
         self._open: set[str] = set()
 
     def read_dump(self, subjects: Sequence[str] | None) -> list[DumpVersion]:
-        """Return the versions of subjects, or (None) of all."""
+        """Return the versions of subjects; of all subjects if None."""
         if subjects is None:
             return registry_reader.read_versions(self._client)
         return registry_reader.read_subject_versions(self._client, subjects)
 
     def write_dump(self, rows: list[DumpVersion]) -> list[Refusal]:
-        """Register versions, and soft-delete those that are to be; return what is refused."""
+        """Register versions, and soft-delete those that are deleted in the source; return what is refused."""
         closed = {
             subject for subject in sorted({row.subject for row in rows} - self._open) if not self._open_up(subject)
         }
@@ -62,9 +65,9 @@ class ConfluentTarget(DumpTarget):
         return refused + self._writer.write_versions([row for row in rows if row.subject not in closed])
 
     def _open_up(self, subject: str) -> bool:
-        """Put a subject into the mode in which ids are given; return whether the registry has such a mode.
+        """Put a subject into IMPORT mode; return whether the registry has that mode.
 
-        Some makes have no route for it, and others answer that it is done and do nothing, so it is read back.
+        Some makes have no route for it, and others report success but do nothing. So the mode is read back.
         """
         try:
             self._client.set_mode(IMPORT, subject, force=True)
@@ -80,14 +83,14 @@ class ConfluentTarget(DumpTarget):
         return is_open
 
     def remove_version(self, subject: str, version: int) -> list[Refusal]:
-        """Delete a version for good; with its last one a subject loses its mode."""
+        """Delete a version permanently. A subject loses its mode with its last version."""
         self._open.discard(subject)
         return self._writer.delete_version(subject, version)
 
     # --- settings -------------------------------------------------------------------------------------------------
 
     def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings]:
-        """Return the compatibility levels that are set, and what was brought there."""
+        """Return the compatibility levels that are set, and those that replication has set."""
         self._carried = self._memory.load()
         return [self._describe_level(level) for level in levels]
 
@@ -105,19 +108,19 @@ class ConfluentTarget(DumpTarget):
         return None if word is None else print_settings(Settings(policy=find_policy(word)))
 
     def fit_settings(self, values: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the policy as a level that is as strict or stricter: that is what every registry of the sort takes."""
+        """Return the policy as a level that is as strict or stricter, since such registries support levels only."""
         policy = parse_settings(values).policy
         return None if policy is None else print_settings(Settings(policy=find_policy(policy.nearest_name)))
 
     def apply(self, plan: ReplicationPlan) -> ImportAnswer:
-        """Carry out a part of a plan."""
+        """Apply a part of a plan."""
         answer = super().apply(plan)
         refused = [change for change in plan.settings if not self._set_level(change)]
         names = [LevelName(change.namespace, change.subject) for change in refused]
         return replace(answer, settings=len(plan.settings) - len(refused), refused_settings=names)
 
     def _set_level(self, change: SettingsChange) -> bool:
-        """Set or remove a level; return whether the target takes it."""
+        """Set or remove a level; return whether the target accepts it."""
         level = LevelName(change.namespace, change.subject)
         name, policy = name_level(level), parse_settings(change.values).policy
         if policy is None:
@@ -136,7 +139,7 @@ class ConfluentTarget(DumpTarget):
 
 
 def name_level(level: LevelName) -> str:
-    """Return a level as the Confluent API names it: a subject, `:.namespace:`, or '' for the registry."""
+    """Return the name of a level in the Confluent API: a subject, `:.namespace:`, or '' for the registry."""
     if level.namespace is None:
         return ""
     if level.subject is None:
@@ -145,5 +148,5 @@ def name_level(level: LevelName) -> str:
 
 
 def _name_note(level: LevelName) -> str:
-    """Return under which key the memory has what was brought to a level; no uid looks like it."""
+    """Return the key in the memory for the settings of a level. It differs from every uid."""
     return f"settings:{name_level(level)}"

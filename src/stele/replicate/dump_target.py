@@ -1,7 +1,7 @@
-"""Targets that know subjects, numbers and ids, and nothing of uids: registries of other makes, and `_schemas` topics.
+"""Targets that support subjects, numbers and ids, but no uids: registries of other makes, and `_schemas` topics.
 
-What was brought there is remembered: which version of which source stands at a place, and what it looked like. So a
-version that the source replaced is replaced there, too, and what somebody else put there is a conflict.
+The replicated versions are recorded: which version of which source is at a place, and a digest of its content. So a
+version that the source replaced is replaced there, too, and a version that another client put there is a conflict.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stele.replicate.plan import ReplicationPlan
 
 
 class Carried(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A version that was brought to a target: place and digest of what is there, authority and URI of the original."""
+    """A version that was replicated to a target: its place and digest there, authority and URI of the original."""
 
     subject: str
     version: int
@@ -46,39 +46,39 @@ class Carried(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Memory(Protocol):
-    """What was brought to a target, by uid."""
+    """Stores the versions that were replicated to a target, by uid."""
 
     def load(self) -> dict[str, Carried]:
-        """Return all of it."""
+        """Return all entries."""
         ...
 
     def save(self, changes: Mapping[str, Carried]) -> None:
-        """Note some of it."""
+        """Add or replace some entries."""
         ...
 
 
 class ProcessMemory:
-    """Memory that lasts as long as the process."""
+    """A memory that lasts as long as the process."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Carried] = {}
 
     def load(self) -> dict[str, Carried]:
-        """Return all of it."""
+        """Return all entries."""
         return dict(self._rows)
 
     def save(self, changes: Mapping[str, Carried]) -> None:
-        """Note some of it."""
+        """Add or replace some entries."""
         self._rows.update(changes)
 
 
 class DumpTarget(ABC):
-    """What targets of this sort share.
+    """Base class of targets without uids.
 
     Args:
-        name: What people are told of it.
-        authority: URI that is the authority of what is its own.
-        memory: What was brought there.
+        name: Name of the target in messages and reports.
+        authority: URI that is the authority of the target's own versions.
+        memory: Stores what was replicated to the target.
     """
 
     compares_texts = True
@@ -92,18 +92,18 @@ class DumpTarget(ABC):
 
     @abstractmethod
     def read_dump(self, subjects: Sequence[str] | None) -> list[DumpVersion]:
-        """Return the versions of subjects, or (None) of all."""
+        """Return the versions of subjects; of all subjects if None."""
 
     @abstractmethod
     def write_dump(self, rows: list[DumpVersion]) -> list[Refusal]:
-        """Register versions, and soft-delete those that are to be; return what is refused."""
+        """Register versions, and soft-delete those that are deleted in the source; return what is refused."""
 
     @abstractmethod
     def remove_version(self, subject: str, version: int) -> list[Refusal]:
-        """Delete a version for good."""
+        """Delete a version permanently."""
 
     def get_authority(self) -> str:
-        """Return the authority of what is its own."""
+        """Return the authority of the target's own versions."""
         return self._authority
 
     def _load(self) -> dict[str, Carried]:
@@ -121,8 +121,8 @@ class DumpTarget(ABC):
     def read_there(
         self, subjects: Sequence[SubjectName] | None, like: Sequence[ReplicaVersion]
     ) -> list[ReplicaVersion]:
-        """Return what it lists, with the uids of the originals where it is like them, or was brought there."""
-        self._carried = self._memory.load()  # Another node may have been at it since.
+        """Return the versions of the target. Those that equal or replicate an original get the uid of the original."""
+        self._carried = self._memory.load()  # Another node may have changed it since.
         rows = self.read_dump(None if subjects is None else [qualify_place(row) for row in subjects])
         wanted = {(qualify_place(row.place), row.version): row for row in like}
         brought = {(row.subject, row.version): uid for uid, row in self._load().items() if not row.is_gone}
@@ -153,14 +153,14 @@ class DumpTarget(ABC):
         return Carried(*key, self._digests.get(key, ""), row.authority, row.uri)
 
     def find_buried(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return which of these versions were brought there and taken away again."""
+        """Return which of these versions were replicated to the target and removed again."""
         carried = self._load()
         return {row.uid: ReplicaState.PURGED for row in rows if row.uid in carried and carried[row.uid].is_gone}
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     def apply(self, plan: ReplicationPlan) -> ImportAnswer:
-        """Carry out a part of a plan."""
+        """Apply a part of a plan."""
         refused: list[ImportedVersionRefusal] = []
         removed = self._remove(plan.removed, refused)
         fitting: list[ReplicaVersion] = []
@@ -180,7 +180,7 @@ class DumpTarget(ABC):
         return ImportAnswer(len(written), removed, refused, [])
 
     def _remember(self, written: Sequence[ReplicaVersion]) -> None:
-        """Note what was brought, as it looks there."""
+        """Record the versions that were written, with the digests of their content at the target."""
         if not written:
             return
         for row in self.read_dump(sorted({qualify_place(row.place) for row in written})):
@@ -215,7 +215,7 @@ class DumpTarget(ABC):
 
 
 def is_alike(original: ReplicaVersion, there: DumpVersion) -> bool:
-    """Whether a version of a target is the original, whatever its registry does to the layout of texts."""
+    """Return whether a version of a target equals the original, ignoring the layout of texts."""
     wanted = to_dump_version(original)
     return (
         (wanted.id, wanted.schema_type, wanted.references) == (there.id, there.schema_type, there.references)

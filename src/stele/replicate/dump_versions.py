@@ -1,7 +1,7 @@
-"""Versions as the Confluent API has them, made into replicas and back.
+"""Converts versions of the Confluent API to replicas and back.
 
-That API gives no uids and no URIs. A uid is made of whatever a version cannot change, so that everybody who looks makes
-the same one, and a subject that was deleted and made again has another one.
+That API has no uids and no URIs. A uid is computed from the attributes of a version that never change. So every reader
+computes the same uid, and a subject that was deleted and created again gets another one.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ _PATH: Final = "/subjects/"
 
 
 def qualify_place(place: SubjectName) -> str:
-    """Return how the Confluent API writes a subject."""
+    """Return the name of a subject in the Confluent API."""
     return qualify_subject(f".{place.namespace}", place.subject) if place.namespace else place.subject
 
 
 def parse_place(subject: str) -> SubjectName:
-    """Return the subject that a name of the Confluent API means."""
+    """Return the subject for a name of the Confluent API."""
     context, bare = split_subject(subject)
     return SubjectName(context, bare)
 
 
 def digest_version(row: DumpVersion) -> str:
-    """Return what changes when a number stands for something else: a digest of id and content."""
+    """Return a digest of id and content, which changes when a number gets another schema."""
     return hashlib.sha256(f"{row.id}\n{row.content_digest()}".encode()).hexdigest()[:32]
 
 
 def make_uid(authority: str, row: DumpVersion) -> str:
-    """Return the uid of a version of a registry that gives none."""
+    """Return the uid for a version of a registry that has no uids."""
     named = "\n".join((authority.rstrip("/"), row.subject, str(row.version), digest_version(row)))
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def next_life(uid: str) -> str:
-    """Return the uid of a version that came back after it was gone, from the one it had before."""
+    """Return the uid of a version that returned after its deletion, from the uid it had before."""
     return hashlib.sha256(uid.encode()).hexdigest()[:32]
 
 
 def give_next_lives(rows: Iterable[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-    """Return the rows, with the uid of a next life for those that the target has buried."""
+    """Return the rows, with the uid of the next life for those that the target has buried."""
     return [
         msgspec.structs.replace(row, uid=next_life(row.uid))
         if row.uid in buried and not buried[row.uid].is_listed
@@ -61,12 +61,12 @@ def give_next_lives(rows: Iterable[ReplicaVersion], buried: Mapping[str, Replica
 
 
 def make_uri(authority: str, row: DumpVersion) -> str:
-    """Return the URI of a version: where its registry shows it."""
+    """Return the URI of a version: the address at its registry."""
     return f"{authority.rstrip('/')}{_PATH}{quote(row.subject, safe='')}/versions/{row.version}"
 
 
 def parse_uri(authority: str, uri: str) -> tuple[str, int] | None:
-    """Return the subject and number that a URI is made of, None for one of another registry."""
+    """Return the subject and the number in a URI, None for a URI of another registry."""
     start = f"{authority.rstrip('/')}{_PATH}"
     subject, slash, number = uri.removeprefix(start).rpartition("/versions/")
     if not uri.startswith(start) or not slash or not number.isdigit():
@@ -75,7 +75,7 @@ def parse_uri(authority: str, uri: str) -> tuple[str, int] | None:
 
 
 def to_replica(authority: str, row: DumpVersion) -> ReplicaVersion:
-    """Return a version as replication has it."""
+    """Convert a version to a replica."""
     namespace, subject = parse_place(row.subject)
     pairs = zip(row.references, row.referenced_keys(), strict=True)
     return ReplicaVersion(
@@ -98,7 +98,7 @@ def to_replica(authority: str, row: DumpVersion) -> ReplicaVersion:
 
 
 def to_dump_version(row: ReplicaVersion) -> DumpVersion:
-    """Return a replica as the Confluent API takes it."""
+    """Convert a replica to a version of the Confluent API."""
     rules = None if row.rule_set is None else msgspec.convert(msgspec.to_builtins(row.rule_set), RuleSet)
     return normalize_version(
         qualify_place(row.place),

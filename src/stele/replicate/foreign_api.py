@@ -1,4 +1,4 @@
-"""Requests to registries of other makes that are only read, and what their answers say in our words."""
+"""Read-only requests to registries of other makes, and conversions of their responses."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from stele.replicate.dump_versions import give_next_lives
 T = TypeVar("T")
 
 AT_ONCE: Final = 4
-"""Requests under way at a time."""
+"""Highest number of concurrent requests."""
 _ALIASES: Final = {"jsonschema": "json", "proto": "protobuf", "xmlschema": "xsd", "custom": OPAQUE_FORMAT}
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}\Z")
 _NOT_MODIFIED: Final = 304
 _KNOWN_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of answers that are remembered."""
+"""Size in bytes of the cache of responses."""
 
 
 class _Known(NamedTuple):
@@ -37,10 +37,10 @@ class _Known(NamedTuple):
 
 
 class ForeignApi:
-    """Sends requests that read, and remembers the last answers that bear a tag, so that they need not come again.
+    """Sends read requests. It caches the last responses with an entity tag, so that unchanged ones are not sent again.
 
     Args:
-        client: Sends requests, with credentials where they are needed; it is closed with this.
+        client: Sends requests, with credentials where they are needed. Closing this object closes it.
         url: Base URI of the API.
     """
 
@@ -50,7 +50,7 @@ class ForeignApi:
         self._known: LRUCache[str, _Known] = LRUCache(_KNOWN_BYTES, getsizeof=lambda known: len(known.answer.content))
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """Return the answer to a request for a path or an absolute URL below the base URI.
+        """Return the response to a request for a path or an absolute URL below the base URI.
 
         Raises `NotFound`, `Refused`, `RegistryUnreachable`.
         """
@@ -68,14 +68,15 @@ class ForeignApi:
         return answer
 
     def require_answer(self, path: str) -> None:
-        """Raise as `get` unless a list that every such registry has is there.
+        """Raise like `get` unless the registry answers a list that every such registry has.
 
-        Else a gateway whose registry is away, and answers 404 to everything, would say that all versions are gone.
+        A gateway whose registry is down may answer 404 to everything. Without this check all versions would count as
+        deleted.
         """
         self.get(path)
 
     def get_known(self, path: str) -> httpx.Response:
-        """Return an answer; it comes again only if it has changed, from servers that give tags. Raises as `get`."""
+        """Return a response. A server with entity tags sends it again only if it has changed. Raises like `get`."""
         known = self._known.get(path)
         answer = self.get(path, {"if-none-match": known.tag} if known else None)
         if known and answer.status_code == _NOT_MODIFIED:
@@ -88,7 +89,7 @@ class ForeignApi:
         return answer
 
     def decode(self, decode: Callable[[bytes], T], answer: httpx.Response) -> T:
-        """Return what a decoder of msgspec makes of an answer. Raises `RegistryUnreachable` for something else."""
+        """Decode a response with a msgspec decoder. Raises `RegistryUnreachable` for an invalid response."""
         if is_nested_deeper(answer.content):
             raise RegistryUnreachable(f"{answer.url} nests deeper than {MAX_JSON_DEPTH} levels")
         try:
@@ -102,13 +103,13 @@ class ForeignApi:
 
 
 class ForeignSource:
-    """The start and the end of a source that is read through one `ForeignApi`; see `ReplicaSource` for the rest.
+    """Base class of sources that are read through one `ForeignApi`; see `ReplicaSource` for the other methods.
 
     Args:
-        client: Sends requests, with credentials where they are needed; it is closed with this.
+        client: Sends requests, with credentials where they are needed. Closing the source closes it.
         url: Base URI of the API.
         authority: URI that is the authority of schemas without one; '' is the base URI.
-        poll_seconds: Pause between two looks.
+        poll_seconds: Pause between two checks for changes.
     """
 
     def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
@@ -122,7 +123,7 @@ class ForeignSource:
         return self._authority
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows, with the uid of a next life for those that the target has buried."""
+        """Return the rows, with the uid of the next life for those that the target has buried."""
         return give_next_lives(rows, buried)
 
     def close(self) -> None:
@@ -131,14 +132,14 @@ class ForeignSource:
 
 
 def parse_format(name: str) -> tuple[str, str]:
-    """Return the format that a name means, and the name where nobody here knows it."""
+    """Return the format with that name and ''; for an unknown name, the opaque format and the name."""
     word = re.sub(r"[-_ ]", "", name.partition("/")[0].lower()).rstrip("0123456789.")
     known = _ALIASES.get(word, word)
     return (known, "") if known in list_formats() else (OPAQUE_FORMAT, name)
 
 
 def parse_time(text: str) -> int:
-    """Return milliseconds since 1970 (UTC, unless the text says otherwise); 0 for what is no time."""
+    """Return milliseconds since 1970 (UTC, unless the text has an offset); 0 for an invalid time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -147,7 +148,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_number(name: str) -> int:
-    """Return the number that the name of a version is; 0 for another name."""
+    """Return the number in the name of a version; 0 for a name that is no number."""
     return int(name) if _NUMBER.match(name) and int(name) < 2**31 else 0
 
 

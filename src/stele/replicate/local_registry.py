@@ -1,4 +1,4 @@
-"""The registry of this process as one end of a replication, and what it remembers for targets of other makes."""
+"""The registry of this process as one end of a replication, and the memory for targets of other makes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stele.service.replication.importing import import_versions
 from stele.service.replication.reading import read_versions
 
 CARRIED: Final = "replications.carried"
-"""What replications brought to registries of other makes: by replication and uid."""
+"""Collection of what replications wrote to registries of other makes: by replication and uid."""
 _VIA: Final = "replication"
 
 
@@ -29,7 +29,7 @@ class LocalApi:
     Args:
         registry: The registry.
         base: Its base URI.
-        bridge: Into its event loop.
+        bridge: Runs coroutines in its event loop.
     """
 
     def __init__(self, registry: Registry, base: str, bridge: LoopBridge) -> None:
@@ -38,29 +38,29 @@ class LocalApi:
         self._bridge = bridge
 
     def read_versions(self, request: ReadRequest) -> ReadAnswer:
-        """Return versions with everything they have."""
+        """Return versions with all their attributes."""
         return self._bridge.run(read_versions(self._registry, self._base, request))
 
     def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
-        """Take versions in as replicas."""
+        """Import versions as replicas."""
         return self._bridge.run(import_versions(self._registry, request))
 
     def wait_for_events(self, after: str, seconds: float) -> EventsRead:
-        """Return changes behind a position; wait for one where there is none."""
+        """Return the changes after a position; if there are none, wait for one."""
         page = self._bridge.run(wait_for_events(self._registry, parse_position(after), seconds))
         return EventsRead([event.to_cloud_event(self._base) for event in page.events], str(page.next))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there are no connections."""
 
 
 class CollectionMemory:
-    """What a replication brought to its target, as documents in the log.
+    """Stores what a replication wrote to its target, as documents in the log.
 
     Args:
-        registry: Where they are.
+        registry: The registry with the documents.
         name: Name of the replication.
-        bridge: Into the event loop of the registry.
+        bridge: Runs coroutines in the event loop of the registry.
     """
 
     def __init__(self, registry: Registry, name: str, bridge: LoopBridge) -> None:
@@ -71,7 +71,7 @@ class CollectionMemory:
         self._rows: dict[str, Carried] = {}
 
     def load(self) -> dict[str, Carried]:
-        """Return all of it; what has not changed since the last time is not decoded again."""
+        """Return all entries. Those that have not changed since the last call are not decoded again."""
         items = self._bridge.run(collections.read_collection(self._registry, CARRIED))
         texts = {uid: text for (name, uid), text in items.items() if name == self._name}
         changed = {uid: text for uid, text in texts.items() if self._texts.get(uid) != text}
@@ -81,7 +81,7 @@ class CollectionMemory:
         return dict(self._rows)
 
     def save(self, changes: Mapping[str, Carried]) -> None:
-        """Note some of it."""
+        """Add or replace some entries."""
         documents: dict[tuple[str, ...], bytes | None] = {
             (self._name, uid): msgspec.json.encode(row) for uid, row in changes.items()
         }

@@ -1,4 +1,4 @@
-"""The way from a thread into the event loop of a server: coroutines are awaited there, requests are sent from there."""
+"""Lets a thread use the event loop of a server: it runs coroutines and sends requests there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Stopped(SteleError):
-    """The server does not want the work of this thread any more."""
+    """Raised when the server has stopped the work of this thread."""
 
 
 class LoopBridge:
@@ -34,7 +34,7 @@ class LoopBridge:
         self._stopped = threading.Event()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns. Raises what it raises, and `Stopped`."""
+        """Run a coroutine and return its result. Raises its errors, and `Stopped`."""
         with self._lock:
             if self._stopped.is_set():
                 work.close()
@@ -55,7 +55,7 @@ class LoopBridge:
             raise Stopped("the server stops")
 
     def stop(self) -> None:
-        """Cancel what is waited for, and take no more."""
+        """Cancel all running coroutines, and accept no more."""
         with self._lock:
             self._stopped.set()
             for future in self._waiting:
@@ -63,10 +63,10 @@ class LoopBridge:
 
 
 class BridgedTransport(httpx.BaseTransport):
-    """Sends the requests of a blocking client by the server's own client, which heeds where it may send to.
+    """Sends the requests of a blocking client through the server's own client, which checks the allowed addresses.
 
     Args:
-        bridge: Into the loop of the client.
+        bridge: Runs coroutines in the event loop of the client.
         client: Sends requests.
     """
 
@@ -75,7 +75,7 @@ class BridgedTransport(httpx.BaseTransport):
         self._client = client
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request, whole. Raises `ForbiddenAddress`, `Unavailable`."""
+        """Return the complete response to one request. Raises `ForbiddenAddress`, `Unavailable`."""
         headers = {name: value for name, value in request.headers.items() if name not in ("host", "content-length")}
         sent = self._client.send_request(request.method, str(request.url), headers=headers, body=request.read())
         answer = self._bridge.run(sent)

@@ -1,4 +1,4 @@
-"""Numbers for versions of sources that have names instead."""
+"""Version numbers for versions of sources that have names instead."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from stele.protocol.replication import ReplicaVersion, SubjectName
 def number_versions(rows: Sequence[ReplicaVersion], there: Mapping[str, ReplicaVersion]) -> list[ReplicaVersion]:
     """Return the rows with a number for each one that has none (0).
 
-    A version that the target has keeps the number it has there. New ones follow the highest of their subject, in the
-    order of their times and then of their URIs.
+    A version that the target has keeps the number it has there. New ones get numbers after the highest of their
+    subject, in the order of their times and then of their URIs.
 
     Args:
-        rows: What a source lists, under the target's names.
-        there: What the target lists, by uid.
+        rows: Versions of the source, under the target's names.
+        there: Versions of the target, by uid.
     """
     if all(row.version for row in rows):
         return list(rows)

@@ -1,8 +1,8 @@
-"""What has to be done so that a target holds what a source tells: pure, so it is tested on any history.
+"""Computes the steps that make a target equal to its source: pure functions, tested on arbitrary histories.
 
-A version is known by its uid. What becomes of it goes one way (`ReplicaState`), and whoever knows the later state wins.
-Only the registry that is the authority of a version may say by its silence that it is gone: others may not have it yet.
-What has the target's own authority is never brought to it: that cuts loops.
+A version is identified by its uid. Its state changes in one direction only (`ReplicaState`), so the later of two states
+wins. Only the registry that is the authority of a version can show by not listing it that it is deleted: other
+registries may not have it yet. Versions of the target's own authority are never replicated to it, which prevents loops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stele.service.subject_patterns import Renaming
 
 
 class ReplicationConflict(msgspec.Struct, frozen=True, rename="camel"):
-    """A version that cannot be replicated: where it would be at the target, and why not."""
+    """A version that cannot be replicated: its place at the target, and the reason."""
 
     uid: str
     namespace: str
@@ -38,20 +38,20 @@ class ReplicationConflict(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from the others of a run."""
+        """Identifies the conflict among those of a run."""
         return (self.uid,) if self.uid else (self.namespace, self.subject)
 
 
 class ReplicationPlan(msgspec.Struct, frozen=True):
-    """Steps in their order.
+    """The steps of a replication, in their order.
 
     Attributes:
-        removed: Versions of the target that are gone: uid and what became of them, each before what it refers to.
-        versions: Versions to register, under the target's names, each after what it refers to.
+        removed: Versions of the target to remove: uid and final state, each before the versions it refers to.
+        versions: Versions to register, under the target's names, each after the versions it refers to.
         deleted: uids of versions of the target to soft-delete.
-        conflicts: What cannot be done.
-        same: How many versions are there already, as they should be.
-        settings: Settings of levels of the target, to be set when the versions are there.
+        conflicts: Versions and settings that cannot be replicated.
+        same: Number of versions that are equal at the target already.
+        settings: Settings of levels of the target, to be set after the versions.
         places: Versions of the target that are to be removed or deleted, by uid.
     """
 
@@ -65,18 +65,18 @@ class ReplicationPlan(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether the plan has no steps."""
         return not (self.removed or self.versions or self.deleted or self.settings)
 
 
 class RegistryComparison(msgspec.Struct, frozen=True):
-    """What two registries say.
+    """The versions of two registries, as input of a plan.
 
     Attributes:
         rows: Versions that the source lists, under the target's names.
-        fates: What the source says of versions that it does not list and the target does.
+        fates: States in the source of versions that the target lists and the source does not.
         there: Versions that the target lists, by uid.
-        buried: What the target says of versions that the source lists and the target does not.
+        buried: States in the target of versions that the source lists and the target does not.
         source: Authority of the source.
         target: Authority of the target.
     """
@@ -90,12 +90,12 @@ class RegistryComparison(msgspec.Struct, frozen=True):
 
 
 def is_same_authority(one: str, other: str) -> bool:
-    """Whether two URIs name one authority: a slash at the end makes no other one."""
+    """Return whether two URIs name the same authority. A slash at the end is ignored."""
     return one.rstrip("/") == other.rstrip("/")
 
 
 def rename_version(row: ReplicaVersion, renaming: Renaming) -> ReplicaVersion:
-    """Return a version under the names that the target has for it and for what it refers to."""
+    """Return a version under the names that the target uses for it and for the subjects it refers to."""
 
     def rename(place: SubjectName) -> SubjectName:
         return SubjectName(*renaming.rename_subject(SubjectKey(*place)))
@@ -106,11 +106,11 @@ def rename_version(row: ReplicaVersion, renaming: Renaming) -> ReplicaVersion:
 
 
 def find_fate(row: ReplicaVersion, source_state: ReplicaState | None, source: str) -> ReplicaState | None:
-    """Return what became of a version that a source does not list; None: the source does not know.
+    """Return the state of a version that a source does not list; None: the source does not know it.
 
     Args:
         row: The version as the target has it.
-        source_state: What the source says of it when it is asked; None: nothing.
+        source_state: State in the source when it is asked for the version; None: it has none.
         source: Authority of the source.
     """
     if source_state is not None:
@@ -119,7 +119,7 @@ def find_fate(row: ReplicaVersion, source_state: ReplicaState | None, source: st
 
 
 def make_plan(comparison: RegistryComparison) -> ReplicationPlan:
-    """Return what is to be done. Raises `InvalidRequest` for references that go in a circle."""
+    """Return the plan for a comparison. Raises `InvalidRequest` for circular references."""
     there = comparison.there
     removals = {uid: fate for uid, fate in comparison.fates.items() if uid in there and not fate.is_listed}
     remaining = [row for uid, row in there.items() if uid not in removals]
@@ -170,7 +170,7 @@ def _make_conflict(row: ReplicaVersion, code: ConflictCode, why: str) -> Replica
 
 
 class _Places:
-    """Which versions are where at the target."""
+    """The places of the target that are taken, and by which versions."""
 
     def __init__(self, rows: Iterable[ReplicaVersion]) -> None:
         self._authorities: dict[SubjectName, str] = {}
@@ -186,7 +186,7 @@ class _Places:
             self._uris[row.uri] = row.uid
 
     def find_conflict(self, row: ReplicaVersion) -> ReplicationConflict | None:
-        """Return what stands in the way of a version."""
+        """Return the conflict that prevents a version from being registered, None if there is none."""
         authority = self._authorities.get(row.place)
         if authority is not None and not is_same_authority(authority, row.authority):
             why = f"there its authority is {authority or 'unknown'}, not {row.authority}"

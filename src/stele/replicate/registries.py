@@ -1,4 +1,4 @@
-"""What replication wants of a registry that it reads, and of one that it writes."""
+"""The interfaces of the source and the target of a replication."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from stele.replicate.plan import ReplicationPlan
 
 
 class SourceListing(NamedTuple):
-    """Versions that a source lists, and the position among its changes at which it did; '' where it has none."""
+    """Versions that a source lists, and the position of its change log at that time; '' where it has none."""
 
     rows: list[ReplicaVersion]
     position: str
 
 
 class Changes(NamedTuple):
-    """What changed behind a position: subjects, None for whatever there is; and the position to go on from."""
+    """The subjects that changed after a position, None if any may have changed; and the next position."""
 
     subjects: frozenset[SubjectName] | None
     position: str
@@ -27,32 +27,32 @@ class ReplicaSource(Protocol):
     """A registry that is replicated. All methods raise `SteleError` where it does not answer."""
 
     name: str
-    """What people are told of it; without credentials."""
+    """Name of the source in messages and reports, without credentials."""
     poll_seconds: float
-    """How long to wait between looks; 0: it tells by itself that something changed."""
+    """Seconds to wait between two checks for changes; 0: the source reports its changes by itself."""
 
     def get_authority(self) -> str:
-        """Return the URI that is the authority of whatever has no other one."""
+        """Return the URI that is the authority of all versions without another one."""
         ...
 
     def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
-        """Return what it lists: of a namespace, or of subjects; None: of all. Texts may come without being asked."""
+        """Return its versions in a namespace or in subjects; None: in all. Texts may be included without request."""
         ...
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return these versions with their texts; those that are gone are left out."""
+        """Return these versions with their texts. Deleted ones are left out."""
         ...
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return what became of versions that it does not list, by uid; what it does not know is left out."""
+        """Return the states of versions that it does not list, by uid. Unknown versions are left out."""
         ...
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
-        """Return what changed behind a position; wait for something where there is nothing."""
+        """Return the changes after a position. A source that reports its changes waits for one if there are none."""
         ...
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows, with other uids where it made the uids itself and the target has buried them."""
+        """Return the rows, with new uids for buried versions where the source made the uids itself."""
         ...
 
     def close(self) -> None:
@@ -61,29 +61,29 @@ class ReplicaSource(Protocol):
 
 
 class ReplicaTarget(Protocol):
-    """A registry that gets replicas. All methods raise `SteleError` where it does not answer."""
+    """A registry that receives replicas. All methods raise `SteleError` where it does not answer."""
 
     name: str
-    """What people are told of it; without credentials."""
+    """Name of the target in messages and reports, without credentials."""
     compares_texts: bool
-    """Whether it knows versions by their texts, so that the source has to bring them for a comparison."""
+    """Whether it identifies versions by their texts, so that a comparison needs the texts of the source."""
 
     def get_authority(self) -> str:
-        """Return the URI that is the authority of whatever has no other one."""
+        """Return the URI that is the authority of all versions without another one."""
         ...
 
     def read_there(
         self, subjects: Sequence[SubjectName] | None, like: Sequence[ReplicaVersion]
     ) -> list[ReplicaVersion]:
-        """Return what it lists, of subjects or of all; like is what it is going to be compared with."""
+        """Return its versions in subjects or in all. `like` has the versions that they will be compared with."""
         ...
 
     def find_buried(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return what it knows of versions that it does not list where they were looked for, by uid."""
+        """Return the states of those versions that it has known but does not list, by uid."""
         ...
 
     def apply(self, plan: ReplicationPlan) -> ImportAnswer:
-        """Carry out a part of a plan."""
+        """Apply a part of a plan."""
         ...
 
     def close(self) -> None:

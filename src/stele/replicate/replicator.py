@@ -1,4 +1,4 @@
-"""One replication at work: compare, apply, and follow. Whoever stops it at any point may start it again."""
+"""Runs one replication: compare, apply, and follow. It can be stopped at any point and started again."""
 
 from __future__ import annotations
 
@@ -38,38 +38,38 @@ from stele.service.subject_patterns import SAME_NAMES, Renaming, match_any
 
 _ROWS_AT_ONCE: Final = 500
 _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-"""Versions applied at once, and bytes of their texts, at most."""
+"""Limits of one request to the target: number of versions, and bytes of their texts."""
 _WAIT_SECONDS: Final = 20.0
-"""How long a source that tells of its changes is asked to wait for one."""
+"""Longest time in seconds that a source that reports its changes is asked to wait for one."""
 _BURST_SECONDS: Final = 1.0
-"""How long right after a change: when nothing follows, the observer is told so; each time it waits twice as long."""
+"""The same right after a change, so that the observer soon learns that nothing follows. It doubles with each wait."""
 RECHECK_SECONDS: Final = 300.0
-"""How often everything is compared again, whatever the source told."""
+"""Seconds after which everything is compared again, whatever changes the source reported."""
 _RETRY_SECONDS: Final = 5.0
-"""How long after a comparison subjects with conflicts are compared again; each time it waits twice as long."""
+"""Seconds after a comparison until subjects with conflicts are compared again. It doubles each time."""
 _MOST_RETRIED: Final = 500
-"""Subjects with conflicts, at most, that are compared again between comparisons of everything."""
+"""Highest number of subjects with conflicts that are compared again between comparisons of everything."""
 _POLL_SHARE: Final = 1.0
-"""A look at a polled source is followed by a pause of so many times the time that reading took, at least."""
+"""Shortest pause after a check of a polled source, as a multiple of the time that reading took."""
 _OTHER_NODE_SECONDS: Final = 1.0
-"""Pause before a node looks again whether another one has done what is to be done."""
+"""Seconds until a node checks again whether another node has applied the changes."""
 _MANY_GONE: Final = 100
-"""Versions that are not taken away because of the silence of a source that lists nothing at all of its own."""
+"""Number of removals from which they are refused when the source lists no version of its own."""
 _MOST_ROUNDS: Final = 50
-"""How far references are followed that lead out of what is replicated."""
+"""Highest number of steps in which references to versions outside of the scope are followed."""
 _MOST_COMPARISONS: Final = 3
-"""How often subjects are compared that change at the target while a plan for them is carried out."""
+"""Highest number of comparisons of subjects that change at the target while a plan for them is applied."""
 _PLANNED_CODES: Final = frozenset({ConflictCode.AUTHORITY_DIFFERS, ConflictCode.NUMBER_TAKEN, ConflictCode.URI_TAKEN})
-"""What a plan tells by itself: a target that tells it of a planned version has changed since the comparison."""
+"""Conflicts that planning detects. If the target reports one, it has changed since the comparison."""
 
 
 class Scope(NamedTuple):
-    """What is replicated, and under which names.
+    """The subjects and settings to replicate, and their names at the target.
 
     Attributes:
-        patterns: Subjects: `orders-*`, `:.namespace:name`, `:*:name`; one that matches is enough.
+        patterns: Subjects: `orders-*`, `:.namespace:name`, `:*:name`. One matching pattern is enough.
         renaming: Names at the target.
-        settings: Whose settings are replicated.
+        settings: The levels whose settings are replicated.
     """
 
     patterns: tuple[str, ...] = (":*:",)
@@ -78,7 +78,7 @@ class Scope(NamedTuple):
 
     @property
     def namespace(self) -> str | None:
-        """The one namespace that all patterns are about; None: there are several."""
+        """The one namespace of all patterns; None: there are several."""
         namespaces = {
             None if row.startswith(":*:") else row[2:].partition(":")[0] if row.startswith(":.") else ""
             for row in self.patterns
@@ -91,16 +91,16 @@ EVERYTHING: Final = Scope()
 
 
 class ReplicationOutcome(NamedTuple):
-    """What one comparison and its application came to.
+    """The result of one comparison and its application.
 
     Attributes:
-        registered: Versions that are new at the target.
-        removed: Versions that are gone or soft-deleted there.
-        same: Versions that were there already.
-        mapped: Versions whose schema id was taken, so that they have another one there.
-        conflicts: What stands in the way.
-        position: Position of the source that this is about.
-        settings: Levels whose settings were changed.
+        registered: Number of versions that are new at the target.
+        removed: Number of versions that were removed or soft-deleted there.
+        same: Number of versions that were equal already.
+        mapped: Number of versions that got another schema id there, since theirs was taken.
+        conflicts: Versions and settings that could not be replicated.
+        position: Position of the source that the result is about.
+        settings: Number of levels whose settings were changed.
     """
 
     registered: int = 0
@@ -112,7 +112,7 @@ class ReplicationOutcome(NamedTuple):
     settings: int = 0
 
     def add(self, later: ReplicationOutcome) -> ReplicationOutcome:
-        """Return the outcome of this and of a later comparison of the same subjects."""
+        """Return the combined outcome of this and of a later comparison of the same subjects."""
         return later._replace(
             registered=self.registered + later.registered,
             removed=self.removed + later.removed,
@@ -122,48 +122,48 @@ class ReplicationOutcome(NamedTuple):
 
 
 class SourceEmptied(Conflict):
-    """A source lists nothing of its own any more: rather a lost store than very many deletions."""
+    """Raised when a source lists none of its own versions any more: it has probably lost its data."""
 
 
 class Observer(Protocol):
-    """Is told how a replication goes, and says whether it may go on."""
+    """Receives the progress of a replication, and decides whether it may continue."""
 
     def claim(self) -> bool:
-        """Return whether changes may be applied from here: another node may be at it. True ends with `note_pass`."""
+        """Return whether this node may apply changes; another node may be applying them. `note_pass` ends a claim."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait; raise something to end it all."""
+        """Wait; raise an error to stop the replication."""
         ...
 
     def note_part(self, outcome: ReplicationOutcome) -> None:
-        """Take note of the counts of a part of the changes, which is applied; those of `note_pass` have them, too."""
+        """Record the counts of a part of the changes that is applied. The counts of `note_pass` include them."""
         ...
 
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
-        """Take note that target and source are level, about these subjects or (None) about everything."""
+        """Record that target and source are equal, in these subjects or (None) in everything."""
         ...
 
     def note_waiting(self, position: str) -> None:
-        """Take note that there is nothing to do."""
+        """Record that there is nothing to apply at present."""
         ...
 
 
 class _Look(NamedTuple):
-    """A comparison that was carried out: the position to go on from, and how long reading both registries took."""
+    """The result of a comparison that was applied: the next position, and how long reading both registries took."""
 
     position: str
     reading_seconds: float
 
 
 class Replicator:
-    """Brings a target up to a source.
+    """Makes a target equal to its source.
 
     Args:
         source: Registry that is read.
         target: Registry that is written.
         scope: What is replicated.
-        progress: Is told how far long work is.
+        progress: Called with the progress of long work.
     """
 
     def __init__(
@@ -180,16 +180,16 @@ class Replicator:
         self._progress = progress
         self._is_chosen = match_any(scope.patterns)
         self._names_there: dict[SubjectName, SubjectName] = {}
-        """Subjects of the source that the last comparison was about, by their names at the target."""
+        """Subjects of the source in the last comparison, by their names at the target."""
         self._conflicting: frozenset[SubjectName] = frozenset()
-        """Subjects of the source with conflicts. What happens at the target may end these, and nobody tells of it."""
+        """Subjects of the source with conflicts. A change at the target may resolve them, but is not reported."""
         self._retry_wait = _RETRY_SECONDS
         self._retry_at = inf
 
     # --- comparing ------------------------------------------------------------------------------------------------
 
     def make_plan(self, subjects: Sequence[SubjectName] | None = None) -> tuple[ReplicationPlan, str]:
-        """Return what is to be done, of subjects of the source or (None) of all, and the position it is about.
+        """Return the plan for subjects of the source or (None) for all, and the position of the source.
 
         Raises `SteleError` where a registry does not answer.
         """
@@ -218,7 +218,7 @@ class Replicator:
     def _add_settings(
         self, plan: ReplicationPlan, rows: Sequence[ReplicaVersion], source: str, *, is_whole: bool
     ) -> ReplicationPlan:
-        """Return the plan with what is to be done about settings, where both registries have a word for them."""
+        """Return the plan with changes of settings added, if both registries support settings."""
         if not isinstance(self.source, SettingsSource) or not isinstance(self.target, SettingsTarget):
             return plan
         rename = self.scope.renaming.rename_subject
@@ -244,7 +244,10 @@ class Replicator:
     def _find_buried(
         self, rows: list[ReplicaVersion], there: Mapping[str, ReplicaVersion]
     ) -> tuple[list[ReplicaVersion], dict[str, ReplicaState]]:
-        """Return what the target knows of versions that it does not list; the rows have next lives where they need."""
+        """Return the rows, and the states in the target of those versions that it does not list.
+
+        Rows that returned after their deletion have the uid of their next life.
+        """
         buried: dict[str, ReplicaState] = {}
         while unknown_rows := [row for row in rows if row.uid not in there and row.uid not in buried]:
             newly_buried = self.target.find_buried(unknown_rows)
@@ -259,7 +262,7 @@ class Replicator:
         return sorted(names | {row.place for row in renamed})
 
     def _add_referenced(self, rows: list[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return the versions, and those outside that they refer to, in one or more steps."""
+        """Return the versions, and all versions outside of the scope that they refer to, directly or indirectly."""
         versions = {row.uid: row for row in rows}
         known_places = {row.place for row in rows}
         for _ in range(_MOST_ROUNDS):
@@ -276,7 +279,7 @@ class Replicator:
     def _find_fates(
         self, rows: Sequence[ReplicaVersion], there: Mapping[str, ReplicaVersion], source: str, target: str
     ) -> dict[str, ReplicaState]:
-        """Return what became of replicas that the source does not list."""
+        """Return the states of replicas that the source does not list, as far as known."""
         listed = {row.uid for row in rows}
         absent = [
             row for row in there.values() if row.uid not in listed and not is_same_authority(row.authority, target)
@@ -290,7 +293,7 @@ class Replicator:
     # --- applying -------------------------------------------------------------------------------------------------
 
     def synchronize(self, subjects: Sequence[SubjectName] | None = None) -> ReplicationOutcome:
-        """Compare and apply, once. Raises `SteleError` where a registry does not answer."""
+        """Compare and apply once. Raises `SteleError` where a registry does not answer."""
         return self._apply_to_moving_target(*self.make_plan(subjects), subjects)
 
     def _apply_to_moving_target(
@@ -300,7 +303,7 @@ class Replicator:
         subjects: Sequence[SubjectName] | None,
         note_part: Callable[[ReplicationOutcome], None] = lambda outcome: None,
     ) -> ReplicationOutcome:
-        """Carry out a plan; where another replication has changed the target meanwhile, compare again and go on."""
+        """Apply a plan. If another replication has changed the target meanwhile, compare again and continue."""
         outcome = self.apply(plan, position, note_part)
         for _ in range(_MOST_COMPARISONS - 1):
             planned = {row.uid for row in plan.versions}
@@ -316,9 +319,9 @@ class Replicator:
         position: str = "",
         note_part: Callable[[ReplicationOutcome], None] = lambda outcome: None,
     ) -> ReplicationOutcome:
-        """Carry out a plan; note_part is told the counts of each part of it.
+        """Apply a plan. note_part is called with the counts of each part.
 
-        Raises `SteleError` where a registry does not answer: the parts before that are applied.
+        Raises `SteleError` where a registry does not answer. The parts before that are applied.
         """
         conflicts = {row.key: row for row in plan.conflicts}
         rows = {row.uid: row for row in plan.versions}
@@ -336,7 +339,7 @@ class Replicator:
         return outcome._replace(same=plan.same, conflicts=tuple(conflicts.values()), position=position)
 
     def _split_plan(self, plan: ReplicationPlan) -> Iterator[ReplicationPlan]:
-        """Yield parts of a plan, with the texts that it needs."""
+        """Yield parts of a plan, with the texts of their versions."""
         if plan.removed:
             yield ReplicationPlan(removed=plan.removed)
         part: list[ReplicaVersion] = []
@@ -356,7 +359,7 @@ class Replicator:
             yield ReplicationPlan(settings=plan.settings[start : start + _ROWS_AT_ONCE])
 
     def _fetch_texts(self, rows: Sequence[ReplicaVersion]) -> Iterator[ReplicaVersion]:
-        """Yield versions with their texts; those that are gone meanwhile are left to the next comparison."""
+        """Yield versions with their texts. Versions deleted meanwhile are left to the next comparison."""
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
             lacking = [row for row in part if not row.has_text]
@@ -370,11 +373,12 @@ class Replicator:
     # --- following ------------------------------------------------------------------------------------------------
 
     def follow(self, observer: Observer, position: str = "") -> None:
-        """Go on for ever, from a position or from a comparison of everything.
+        """Replicate without end, from a position or from a comparison of everything.
 
-        Raises `SteleError` where a registry does not answer: call it again with the position that was noted last.
+        Raises `SteleError` where a registry does not answer. Then call it again with the last recorded position.
         """
-        if not position and not self.source.poll_seconds:  # At a polled source the first look finds everything changed.
+        # At a polled source the first check finds that everything changed.
+        if not position and not self.source.poll_seconds:
             position = self._look(observer, None).position
         checked = time.monotonic()
         wait = _BURST_SECONDS
@@ -418,7 +422,10 @@ class Replicator:
         return _Look(outcome.position, reading_seconds)
 
     def _note_conflicts(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
-        """Plan when subjects with conflicts are compared again: later each time, soon where one is new."""
+        """Schedule the next comparison of subjects with conflicts.
+
+        It comes soon for a new conflict, and later each time for an old one.
+        """
         there = (SubjectName(row.namespace, row.subject) for row in outcome.conflicts)
         conflicting_subjects = frozenset(self._names_there[name] for name in there if name in self._names_there)
         before = self._conflicting
@@ -434,7 +441,7 @@ class Replicator:
 
 
 def _require_life(fates: Mapping[str, ReplicaState]) -> None:
-    """Raise `SourceEmptied` where a source that lists nothing of its own would take very many versions away."""
+    """Raise `SourceEmptied` if very many versions would be removed because the source lists none of its own."""
     purged_count = sum(fate is ReplicaState.PURGED for fate in fates.values())
     if purged_count >= _MANY_GONE:
         raise SourceEmptied(

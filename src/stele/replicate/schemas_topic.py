@@ -1,4 +1,4 @@
-"""The `_schemas` topic of a registry of another make, to which records are added; nobody else should write to it."""
+"""The `_schemas` topic of a registry of another make, to which records are added. Nothing else should write to it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from stele.replicate.dump_target import DumpTarget, Memory
 
 
 class SchemasTopic(DumpTarget):
-    """A topic that gets replicas.
+    """A topic that receives replicas.
 
     Args:
         bootstrap: A broker, `host:port`.
         topic: Its name.
-        memory: What was brought there.
-        flavour: Whose records; Redpanda's name their own offsets and cannot be added.
+        memory: Stores what was replicated to the topic.
+        flavour: The make of the registry. Redpanda's records contain their own offsets and cannot be added.
         settings: Settings of the Kafka client.
     """
 
@@ -44,7 +44,7 @@ class SchemasTopic(DumpTarget):
         self._settings = settings
 
     def read_dump(self, subjects: Sequence[str] | None) -> list[DumpVersion]:
-        """Return the versions that its records stand for."""
+        """Return the versions in the records of the topic."""
         if not broker.has_topic(self._bootstrap, self._topic, settings=self._settings):
             return []
         dump = read_topic_records(broker.read_topic(self._bootstrap, self._topic, settings=self._settings))
@@ -57,11 +57,11 @@ class SchemasTopic(DumpTarget):
         return []
 
     def remove_version(self, subject: str, version: int) -> list[Refusal]:
-        """Add the record that takes a version away."""
+        """Add the record that removes a version."""
         versions = [row for row in self.read_dump([subject]) if row.version == version]
         records = [build_version_record(replace(row, ts=None), self._flavour, is_gone=True) for row in versions]
         broker.append_to_topic(self._bootstrap, records, self._topic, settings=self._settings)
         return []
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there are no connections."""

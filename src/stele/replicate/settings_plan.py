@@ -1,7 +1,7 @@
-"""Which settings of a target have to change so that they are those of the source: pure.
+"""Computes the changes that make the settings of a target equal to those of the source: pure functions.
 
-Of what a target has, only what this replication brought is changed. Everything else is a conflict, so nobody's policy
-is ever loosened behind his back.
+At the target, only settings that this replication has set are changed. All others are conflicts, so that no policy is
+loosened without the knowledge of its owner.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from stele.replicate.plan import ReplicationConflict, is_same_authority
 
 @runtime_checkable
 class SettingsSource(Protocol):
-    """A source that tells of its settings."""
+    """A source that can return its settings."""
 
     def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings] | None:
-        """Return the settings of levels, in their order; None where it does not tell."""
+        """Return the settings of levels, in their order; None where the registry does not support that."""
         ...
 
 
 @runtime_checkable
 class SettingsTarget(Protocol):
-    """A target that takes settings."""
+    """A target that accepts settings."""
 
     def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings] | None:
-        """Return the settings of levels and what was brought there, in their order; None where it does not tell."""
+        """Return the settings of levels and those that replication has set, in their order; None if not supported."""
         ...
 
     def fit_settings(self, values: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return what the target can hold of settings."""
+        """Return the settings in a form that the target supports."""
         ...
 
 
 class SettingsPlan(NamedTuple):
-    """What to set, and what stands in the way."""
+    """The changes to apply, and the conflicts."""
 
     changes: tuple[SettingsChange, ...] = ()
     conflicts: tuple[ReplicationConflict, ...] = ()
@@ -48,7 +48,7 @@ def plan_settings(
     source: str,
     authorities: Mapping[SubjectName, str],
 ) -> SettingsPlan:
-    """Return what is to be done.
+    """Return the changes and the conflicts.
 
     Args:
         wanted: Settings of the source, under the target's names.
@@ -68,7 +68,7 @@ def plan_settings(
         if target_row.brought_from and not is_from_here and not is_decisive:
             if row.subject is None:
                 conflicts.append(_make_conflict(row, f"there they are those of {target_row.brought_from}"))
-            continue  # Those of a subject come by another replication, which has them sooner or later, too.
+            continue  # Another replication brings the settings of a subject, sooner or later.
         is_untouched = target_row.values == target_row.brought if target_row.brought_from else target_row.values is None
         if is_untouched:
             changes.append(SettingsChange(row.namespace, row.subject, row.values, target_row.values, source))

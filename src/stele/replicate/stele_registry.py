@@ -1,4 +1,4 @@
-"""Our own registries, to read and to write: over HTTP, or in the process that serves one."""
+"""Registries of Stele as sources and targets: over HTTP, or in the process that serves one."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _UIDS_AT_ONCE: Final = 1000
 _SUBJECTS_AT_ONCE: Final = 1000
 _LEVELS_AT_ONCE: Final = 1000
 _EVENTS: Final = 500
-"""Records of the log that one answer about changes looks through."""
+"""Highest number of log records that one response about changes covers."""
 
 _read = json_decoder(ReadAnswer)
 _imported = json_decoder(ImportAnswer)
 
 
 class EventsRead(NamedTuple):
-    """Events in order, and the position to go on from."""
+    """Events in order, and the next position."""
 
     events: Sequence[CloudEvent]
     next: str
@@ -46,15 +46,15 @@ class ReplicationApi(Protocol):
     """The calls of a registry that replication needs."""
 
     def read_versions(self, request: ReadRequest) -> ReadAnswer:
-        """Return versions with everything they have."""
+        """Return versions with all their attributes."""
         ...
 
     def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
-        """Take versions in as replicas."""
+        """Import versions as replicas."""
         ...
 
     def wait_for_events(self, after: str, seconds: float) -> EventsRead:
-        """Return changes behind a position; wait for one where there is none."""
+        """Return the changes after a position; if there are none, wait for one."""
         ...
 
     def close(self) -> None:
@@ -66,23 +66,23 @@ class HttpApi:
     """The calls over HTTP.
 
     Args:
-        client: Sends them; it is closed with this, and its timeout is longer than the wait for events.
+        client: Sends the requests; its timeout is longer than the wait for events. Closing this object closes it.
     """
 
     def __init__(self, client: SchemaRegistryClient) -> None:
         self._client = client
 
     def read_versions(self, request: ReadRequest) -> ReadAnswer:
-        """Return versions with everything they have."""
+        """Return versions with all their attributes."""
         return self._client.send(Request("POST", READ_PATH, _read, body=encode_body(request), media=JSON))
 
     def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
-        """Take versions in as replicas."""
+        """Import versions as replicas."""
         sent = Request("POST", IMPORT_PATH, _imported, body=encode_body(request), media=JSON, effect=Effect.WRITE)
         return self._client.send(sent)
 
     def wait_for_events(self, after: str, seconds: float) -> EventsRead:
-        """Return changes behind a position; wait for one where there is none."""
+        """Return the changes after a position; if there are none, wait for one."""
         page = self._client.events(after, wait=round(seconds), limit=_EVENTS)
         return EventsRead(page.events, page.next)
 
@@ -92,11 +92,11 @@ class HttpApi:
 
 
 class SteleRegistry:
-    """A registry of ours: a source that tells of its changes, and a target that keeps uids, URIs and numbers.
+    """A registry of Stele: a source that reports its changes, and a target that keeps uids, URIs and numbers.
 
     Args:
         api: Its calls.
-        name: What people are told of it.
+        name: Name of the registry in messages and reports.
     """
 
     poll_seconds = 0.0
@@ -116,7 +116,7 @@ class SteleRegistry:
     # --- as a source ----------------------------------------------------------------------------------------------
 
     def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
-        """Return what it lists, and the position from which on changes are to be followed."""
+        """Return its versions, and the position after which changes are to be followed."""
         if subjects is None:
             return self._read_pages(ReadRequest(namespace=namespace, texts=texts))
         rows: list[ReplicaVersion] = []
@@ -143,7 +143,7 @@ class SteleRegistry:
                 return SourceListing(rows, position)
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return these versions with their texts; long ones come with several answers."""
+        """Return these versions with their texts. Long texts take several requests."""
         versions: list[ReplicaVersion] = []
         left = [row.uid for row in rows]
         while left:
@@ -153,7 +153,7 @@ class SteleRegistry:
         return versions
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return what became of versions that it does not list."""
+        """Return the states of versions that it does not list."""
         return {row.uid: row.state for row in self._read_uids([row.uid for row in rows], texts=False)}
 
     def _read_uids(self, uids: Sequence[str], *, texts: bool) -> list[ReplicaVersion]:
@@ -164,19 +164,19 @@ class SteleRegistry:
         return versions
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
-        """Return the subjects that changed behind a position."""
+        """Return the subjects that changed after a position."""
         page = self._api.wait_for_events(position, seconds)
         subjects: set[SubjectName] = set()
         for event in page.events:
             subject = find_event_subject(event)
             if subject is not None:
                 subjects.add(subject)
-            elif event.type == DELETED:  # A whole namespace: what was in it, nobody can ask any more.
+            elif event.type == DELETED:  # A whole namespace was deleted. Its content cannot be read any more.
                 return Changes(None, page.next)
         return Changes(frozenset(subjects), page.next)
 
     def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
-        """Return the rows as they are: a uid of ours never comes back."""
+        """Return the rows unchanged: uids of Stele are never used again."""
         return rows
 
     # --- as a target ----------------------------------------------------------------------------------------------
@@ -184,15 +184,15 @@ class SteleRegistry:
     def read_there(
         self, subjects: Sequence[SubjectName] | None, like: Sequence[ReplicaVersion]
     ) -> list[ReplicaVersion]:
-        """Return what it lists."""
+        """Return its versions."""
         return self.read(None, subjects, texts=False).rows
 
     def find_buried(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return what it knows of versions that it does not list where they were looked for."""
+        """Return the states of those versions that it has known but does not list."""
         return self.find_fates(rows)
 
     def apply(self, plan: ReplicationPlan) -> ImportAnswer:
-        """Carry out a part of a plan."""
+        """Apply a part of a plan."""
         return self._api.import_versions(
             ReplicaImportRequest(list(plan.removed), list(plan.versions), list(plan.deleted), list(plan.settings))
         )
@@ -200,7 +200,7 @@ class SteleRegistry:
     # --- settings, as both ----------------------------------------------------------------------------------------
 
     def read_level_settings(self, levels: Sequence[LevelName]) -> list[LevelSettings] | None:
-        """Return the settings of levels; None where it is of a release that does not tell."""
+        """Return the settings of levels; None if its release does not support that."""
         level_settings: list[LevelSettings] = []
         for start in range(0, len(levels), _LEVELS_AT_ONCE):
             part = tuple(levels[start : start + _LEVELS_AT_ONCE])
@@ -211,7 +211,7 @@ class SteleRegistry:
         return level_settings
 
     def fit_settings(self, values: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the settings as they are."""
+        """Return the settings unchanged."""
         return values
 
     def close(self) -> None:

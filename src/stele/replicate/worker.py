@@ -1,8 +1,8 @@
-"""Replications of a server: a thread for each one that is running, on every node; one node at a time applies changes.
+"""Replications of a server: a thread for each running one, on every node. One node at a time applies changes.
 
-Every node notices changes. Each replication has a lease of its own, so several nodes share the work. Where there is
-something to do, the node with the lease does it. The others compare again until nothing is left, and take the lease if
-it stands still. A node that fails lets go, for another one may reach what it does not.
+Every node detects changes. Each replication has its own lease, so several nodes share the work. If there are changes,
+the node with the lease applies them. The others compare again until nothing is left, and take the lease if there is no
+progress. A node that fails releases the lease, since another node may reach a registry that it cannot reach.
 """
 
 from __future__ import annotations
@@ -55,31 +55,34 @@ from stele.service.subject_patterns import Renaming
 from stele.service.times import current_millis
 
 _SAVE_SECONDS: Final = 1.0
-"""How often the status is written at most while changes come."""
+"""Shortest time in seconds between two writes of the status while changes arrive."""
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 _IDLE_SECONDS: Final = 5.0
-"""How often a node looks for changed documents, besides after each record: a test may have emptied the log."""
+"""Seconds between two checks for changed documents, besides after each record: a test may have emptied the log."""
 _NEW_WAIT_SECONDS: Final = 3.0
-"""A node that has not asked for the lease for so long begins to wait anew: it had nothing to do meanwhile."""
+"""Seconds without a request for the lease after which a node restarts its waiting time.
+
+It had nothing to do meanwhile.
+"""
 _ONE_TRY: Final = Retry(rounds=1)
 _COUNTS: Final = ("registered", "removed", "mapped", "settings")
-"""What a status and an outcome count alike."""
+"""The counts that a status and an outcome have in common."""
 
 _logger = structlog.get_logger("stele.replication")
 
 
 class LeaseLost(Conflict):
-    """Another node has taken the lease in the middle of the work."""
+    """Raised when another node has taken the lease during the work."""
 
 
 class ReplicationManager:
     """Runs the replications of one node until it is cancelled.
 
     Args:
-        registry: The node.
+        registry: Registry of the node.
         base: Base URI of the registry: its authority.
-        client: Sends requests to other registries, with long answers and long waits.
+        client: Sends requests to other registries; it allows long responses and long waits.
     """
 
     def __init__(self, registry: Registry, base: str, client: OutgoingClient) -> None:
@@ -90,7 +93,7 @@ class ReplicationManager:
         self._seen: tuple[State | None, int] = (None, 0)
 
     async def run(self) -> None:
-        """Run what the documents say, for as long as the server does."""
+        """Run the replications in the documents until cancelled."""
         try:
             while True:
                 with suppress(SteleError):
@@ -103,7 +106,7 @@ class ReplicationManager:
             await asyncio.gather(*(worker.end() for worker in workers), return_exceptions=True)
 
     async def _follow_documents(self) -> None:
-        """Start a worker for each new replication, another one for each changed one, and stop the others."""
+        """Start a worker for each new replication, restart those of changed ones, and stop the others."""
         state = self._registry.state
         collection = state.collections.get(COLLECTION)
         revision = (state, 0 if collection is None else collection.revision)
@@ -127,7 +130,7 @@ class ReplicationManager:
 
 
 class _Worker:
-    """One replication at work, in a thread of its own."""
+    """Runs one replication in its own thread."""
 
     def __init__(
         self,
@@ -154,23 +157,23 @@ class _Worker:
         self._conflicts: dict[tuple[str, str, int], StoredConflict] = {}
 
     def start(self) -> None:
-        """Begin; in the event loop of the registry."""
+        """Start; call this in the event loop of the registry."""
         self._renewal = asyncio.create_task(self._renew_lease())
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon; whatever is under way is given up."""
+        """Stop soon. Running calls are cancelled."""
         self._bridge.stop()
         if self._renewal is not None:
             self._renewal.cancel()
 
     async def end(self) -> None:
-        """Let another node go on at once, after `stop`."""
+        """Release the lease, so that another node can continue at once. Call this after `stop`."""
         with suppress(SteleError):
             await self._lease.release()
 
     async def _renew_lease(self) -> None:
-        """Renew the lease while changes are applied: one answer of a target may take longer than others would wait."""
+        """Renew the lease while changes are applied: one request to a target may take longer than other nodes wait."""
         while True:
             await asyncio.sleep(RENEWAL_SECONDS / 2)
             with suppress(SteleError):
@@ -187,7 +190,8 @@ class _Worker:
                 except SteleError as error:
                     self._note_failure(type(error).__name__, str(error))
                 except Exception as error:
-                    # A defect must not end a replication for good: it is logged, shown, and tried again.
+                    # An unexpected error must not end a replication. It is logged and shown, and the work is tried
+                    # again.
                     _logger.error("replication failed", replication=self._replication.name, exc_info=error)
                     self._note_failure("internal_error", type(error).__name__)
                 self._is_applying = False
@@ -246,7 +250,7 @@ class _Worker:
     # --- as the observer of the replicator ------------------------------------------------------------------------
 
     def claim(self) -> bool:
-        """Return whether this node is the one that applies changes, from here to `note_pass`."""
+        """Return whether this node applies the changes, until `note_pass`."""
         self._is_applying = self._take_lease(takes_over=True)
         return self._is_applying
 
@@ -263,7 +267,7 @@ class _Worker:
         return True
 
     def _adopt_counts(self) -> None:
-        """Go on with what other nodes have counted."""
+        """Continue with the counts of other nodes."""
         stored = documents.find_status(self._registry.state, self._replication.name)
         counts = (*_COUNTS, "changed_at")
         errors = stored.errors + self._unsaved_errors
@@ -280,12 +284,12 @@ class _Worker:
         self._bridge.sleep(seconds)
 
     def note_part(self, outcome: ReplicationOutcome) -> None:
-        """Count what was applied, also if the rest fails."""
+        """Add the counts of what was applied, so that they are kept if the rest fails."""
         counts = {name: getattr(self._status, name) + getattr(outcome, name) for name in _COUNTS}
         self._status = replace(self._status, **counts)
 
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
-        """Take note that target and source are level."""
+        """Record that target and source are equal."""
         self._is_applying = False
         before = self._status
         self._keep_conflicts(outcome, subjects)
@@ -308,7 +312,7 @@ class _Worker:
         self._save(is_urgent=False)
 
     def _keep_conflicts(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
-        """Forget conflicts about what was compared again, and note those there are now."""
+        """Replace the conflicts of the subjects that were compared again."""
         if subjects is None:
             self._conflicts.clear()
         else:
@@ -318,7 +322,7 @@ class _Worker:
         self._conflicts |= {_key_of(row): _store(row) for row in outcome.conflicts}
 
     def note_waiting(self, position: str) -> None:
-        """Take note that there is nothing to do."""
+        """Record that there is nothing to apply at present."""
         now = current_millis()
         self._status = replace(self._status, phase=Phase.FOLLOWING, position=position, level_at=now, failures=0)
         self._save(is_urgent=False)
@@ -339,10 +343,10 @@ class _Worker:
         self._save(is_urgent=before.phase is not Phase.FAILING)
 
     def _save(self, *, is_urgent: bool) -> None:
-        """Write the status where it says something new, from the node that applies changes, and not too often.
+        """Write the status if it has changed, from the node that applies changes, and not too often.
 
-        The word of a node that works well counts more: a failure is told once, and its opposite as long as it is not
-        heard.
+        The status of a working node has priority. A failure is written once. A success is written until the stored
+        status shows it.
         """
         stored = documents.find_status(self._registry.state, self._replication.name)
         is_failing = self._status.phase is Phase.FAILING
@@ -359,12 +363,12 @@ class _Worker:
 
 
 def _note_begin(status: ReplicationStatus) -> ReplicationStatus:
-    """Return the status of a replication that begins now, unless it has begun before."""
+    """Return the status with the start time now, unless it has one already."""
     return status if status.began_at else replace(status, began_at=current_millis())
 
 
 def _without_times(status: ReplicationStatus) -> ReplicationStatus:
-    """Return what is worth a record of the log; a position alone is not."""
+    """Return the parts of a status whose change is worth a record in the log. A new position alone is not."""
     return replace(
         status,
         position="",

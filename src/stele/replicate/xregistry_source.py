@@ -1,8 +1,8 @@
-"""A server of xRegistry 1.0 with the schema extension, walked from group to group; it shows nothing that was deleted.
+"""A server of xRegistry 1.0 with the schema extension, read group by group. It does not list deleted versions.
 
-A version is known by its XID, the time it was made at and its document. So one that was deleted and made again is
-another one, and so is one whose document was replaced; changes of other attributes leave it what it is. Documents are
-asked for again only where the epoch of their version has grown.
+A version is identified by its XID, its creation time and its document. So a version that was deleted and created again
+is a different one, and so is one whose document was replaced. Changes of other attributes do not matter. Documents are
+requested again only where the epoch of their version has grown.
 
 Source: docs/protocols/xregistry.md
 """
@@ -34,7 +34,7 @@ _SAFE: Final = "@:~"
 
 
 class _Version(msgspec.Struct, frozen=True):
-    """A version with its attributes; schemabase64 where it was inlined, schemaurl where the document is elsewhere."""
+    """A version with its attributes; schemabase64 if it was inlined, schemaurl if the document is elsewhere."""
 
     versionid: str
     epoch: int = 0
@@ -63,17 +63,17 @@ class _Capabilities(msgspec.Struct, frozen=True):
 
     @property
     def has_documents(self) -> bool:
-        """Whether lists can bring documents, byte for byte."""
+        """Whether lists can include documents, byte for byte."""
         return {"inline", "binary"} <= self.flags
 
     @property
     def limit(self) -> str:
-        """The parameter that makes pages, where the server makes any."""
+        """The query parameter for pages; '' if the server has none."""
         return f"&limit={_PAGE}" if self.pagination else ""
 
 
 class _Document(NamedTuple):
-    """What a version's document was when its epoch was this."""
+    """The digest of a version's document at an epoch."""
 
     epoch: int
     createdat: str
@@ -87,7 +87,7 @@ _capabilities: Final = msgspec.json.Decoder(_Capabilities)
 
 
 class XRegistrySource(ForeignSource):
-    """A registry that is read through that API alone; see `ForeignSource`."""
+    """A registry that is read only through the API of xRegistry; see `ForeignSource`."""
 
     def __init__(self, client: httpx.Client, url: str, authority: str = "", poll_seconds: float = 1.0) -> None:
         super().__init__(client, url, authority, poll_seconds)
@@ -95,7 +95,7 @@ class XRegistrySource(ForeignSource):
         self._documents: dict[str, _Document] = {}
 
     def _load_capabilities(self) -> _Capabilities:
-        """Return what the server can do. Raises `Refused` for one that cannot inline."""
+        """Return the capabilities of the server. Raises `Refused` for a server that cannot inline."""
         if self._capabilities is None:
             try:
                 capabilities = self._decode(_capabilities, self._api.get("/capabilities"))
@@ -109,7 +109,7 @@ class XRegistrySource(ForeignSource):
     # --- reading --------------------------------------------------------------------------------------------------
 
     def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
-        """Return its versions; those that were not seen before, or are wanted, come with their texts."""
+        """Return its versions. New ones have their texts, and all have them if requested."""
         paths = self._list_collections(namespace) if subjects is None else [_path_of(row) for row in subjects]
         inlined = (texts or not self._documents) and self._load_capabilities().has_documents
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -133,7 +133,7 @@ class XRegistrySource(ForeignSource):
         return self._api.decode(decoder.decode, answer)
 
     def _read_pages(self, path: str, *, is_kept: bool = False) -> Iterator[httpx.Response]:
-        """Yield the answers of a collection, one or more; none where it is missing."""
+        """Yield the responses of a collection, one or more; none if it does not exist."""
         url: str | None = path
         for _ in range(_MOST_PAGES):
             if url is None:
@@ -151,7 +151,7 @@ class XRegistrySource(ForeignSource):
             return None
         url = urljoin(str(answer.url), match[1])
         path = url.partition("/schemagroups")[2]
-        # A server behind a proxy may name itself in another way than it was asked by.
+        # A server behind a proxy may write another host into its links than the one in the request.
         return f"/schemagroups{path}" if path else None
 
     def _read_versions(self, path: str, inlined: bool) -> list[tuple[str, _Version]]:
@@ -179,7 +179,7 @@ class XRegistrySource(ForeignSource):
         ]
 
     def _to_replica(self, xid: str, version: _Version, *, texts: bool) -> ReplicaVersion | None:
-        """Return a version as replication has it; None for one that is gone, or has no document."""
+        """Convert a version to a replica; None for one that is deleted or has no document."""
         known = self._documents.get(xid)
         data: bytes | None = None
         if version.schemabase64 is not None:
@@ -218,7 +218,7 @@ class XRegistrySource(ForeignSource):
         return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def _read_document(self, xid: str) -> bytes | None:
-        """Return a document; None where there is none."""
+        """Return a document; None if there is none."""
         try:
             answer = self._api.get(quote(xid, safe=_SAFE + "/"))
         except NotFound:
@@ -226,7 +226,7 @@ class XRegistrySource(ForeignSource):
         return answer.content or None
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return these versions with their texts; those that are gone, or are others meanwhile, are left out."""
+        """Return these versions with their texts. Versions deleted or replaced meanwhile are left out."""
         versions = []
         xids = [self._parse_uri(row.uri) or "" for row in rows]
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -236,7 +236,7 @@ class XRegistrySource(ForeignSource):
         return versions
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
-        """Return which of those versions are there after all: pages may have shifted while they were read."""
+        """Return which of those versions exist after all: pages may have shifted while they were read."""
         xids = [xid for row in rows if (xid := self._parse_uri(row.uri)) is not None]
         places = {_place_of(xid) for xid in xids}
         uids = {row.uid for row in self.read(None, sorted(places), texts=False).rows}
@@ -251,9 +251,10 @@ class XRegistrySource(ForeignSource):
     # --- following ------------------------------------------------------------------------------------------------
 
     def wait_for_changes(self, position: str, seconds: float) -> Changes:
-        """Say whether its lists are what they were at the last look; whoever asks does the waiting.
+        """Return whether the lists changed since the last call. Does not wait: the caller sleeps between calls.
 
-        Epochs and times are in them and documents are not. A server that gives tags is asked whether they have changed.
+        The lists include epochs and times, but no documents. If the server has entity tags, unchanged lists are not
+        sent again.
         """
         limit = self._load_capabilities().limit
         digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Brings a registry to what a plan says. Applied twice, the second time changes nothing."""
+"""Applies a plan to a registry. Applying it twice changes nothing the second time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from stele.review.workspace import Workspace
 from stele.service.policies import PolicyAnswer, PolicyChange
 
 Report = Callable[[SubjectPlan], None]
-"""Called after each subject with its plan; version is the one that the schema has now."""
+"""Called after each subject that changed, with its plan; version is the registered version."""
 
 
 def apply_plan(workspace: Workspace, client: SchemaRegistryClient, plan: Plan, report: Report) -> list[SubjectPlan]:
-    """Do what a plan says: first policies, then schemas after those they refer to, then deletions.
+    """Apply a plan: first policies, then schemas after those they refer to, then deletions.
 
-    Nothing is done if any part of the plan is refused: raises `InvalidRequest`. Raises what the client raises, such as
-    `Incompatible` where a writer came in between; what was done stays, and the same plan made again goes on from there.
+    Nothing is changed if any part of the plan is refused: raises `InvalidRequest`. Raises what the client raises, such
+    as `Incompatible` if another writer registered a version in between. Changes that were made stay; a new plan
+    continues from there.
     """
     if plan.is_refused:
         raise InvalidRequest("the plan has schemas that the registry would refuse; nothing was changed")
@@ -63,7 +64,7 @@ def _resolve_pending(reference: SchemaReference, done: dict[str, SubjectPlan]) -
 
 
 def _set_policy(workspace: Workspace, client: SchemaRegistryClient, plan: SubjectPlan) -> None:
-    """Set a subject's own policy and ruleset; what the manifest does not name stays."""
+    """Set a subject's own policy and ruleset. A setting that the manifest does not name stays as it is."""
     wanted = workspace.manifest.policy_of(plan.subject)
     ruleset = workspace.manifest.ruleset_of(plan.subject)
     names = {step.what for step in plan.steps}

@@ -18,7 +18,7 @@ from stele.service.validators import run_validator
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """An earlier version: its number, its text with references, and what people call it."""
+    """An earlier version: its number, its text with references, and its name in reports."""
 
     number: int
     schema: Candidate
@@ -26,12 +26,12 @@ class Baseline(msgspec.Struct, frozen=True):
 
 
 class CheckRules(msgspec.Struct, frozen=True):
-    """By what a file is judged.
+    """Rules for the check of a file.
 
     policy     which versions it is compared with, in which direction
     ruleset    name of the ruleset, '' for the format's default
-    adopted    versions of rulesets that the registry has taken over; None without a registry
-    undecided  what to do where no rule can decide
+    adopted    versions of rulesets that the registry has adopted; None without a registry
+    undecided  whether a change is refused if no rule can decide
     """
 
     policy: Policy = BACKWARD
@@ -43,7 +43,7 @@ class CheckRules(msgspec.Struct, frozen=True):
 def check_file(
     file: str, format_name: str, schema: Candidate, baselines: Sequence[Baseline], rules: CheckRules
 ) -> FileReport:
-    """Compare a file with earlier versions, oldest first. One that is no schema is a report, too.
+    """Compare a file with earlier versions, oldest first. A file that is no schema results in a report, too.
 
     Raises `UnknownRuleset`, `TooLarge`, and `InvalidRequest` for an earlier version that is no schema.
     """
@@ -92,7 +92,7 @@ def _parse_baseline(fmt: Any, baseline: Baseline, limits: Limits) -> Any:
 
 
 def _run_validators(fmt: Any, new: Any, before: Any, rules: CheckRules) -> Sequence[Finding]:
-    """Return what the validators of the policy say; one that is not installed here is a warning."""
+    """Return the findings of the policy's validators. A validator that is not installed here is a warning."""
     adopted = {name: version for (of, name), version in (rules.adopted or {}).items() if of == fmt.name}
     findings: list[Finding] = []
     for name in rules.policy.validators:
@@ -114,7 +114,7 @@ def broken_import_report(file: str, needed: str) -> FileReport:
 
 
 def removed_file_report(file: str, label: str) -> FileReport:
-    """Return the report of a file that is gone: it is worth a look, and breaks nothing by itself."""
+    """Return the report of a removed file: a warning, because the removal breaks nothing by itself."""
     why = f"The file is in {label} and no longer here: its subject gets no more versions from this folder."
     finding = FileFinding(
         "SCHEMA_REMOVED",

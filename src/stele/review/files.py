@@ -21,7 +21,7 @@ class SchemaFile(msgspec.Struct, frozen=True):
     path        relative to the folder, with slashes
     format      Stele's name of its format
     text        its content, with line feeds only
-    is_derived  whether the text is not the file's but was made of it, so that its lines are not the file's
+    is_derived  whether the text was derived from the file, so that line numbers in it are not those of the file
     """
 
     path: str
@@ -35,7 +35,7 @@ Tree = Mapping[str, SchemaFile]
 
 
 def find_format(path: str | Path) -> str | None:
-    """Return the format that a file name suggests, None for none."""
+    """Return the format that the suffix of a file name stands for, or None."""
     return SUFFIXES.get(PurePosixPath(path).suffix.lower())
 
 
@@ -56,10 +56,10 @@ def read_file(path: Path) -> str:
 
 
 def read_folder(folder: Path, *, is_deep: bool = True) -> dict[str, SchemaFile]:
-    """Return the schemas of a folder and, unless told otherwise, of those in it, by path.
+    """Return the schemas of a folder by path; with `is_deep`, also those of the folders in it.
 
-    Hidden files and folders are left out, and `.json` files that do not name a `$schema`: many are no schemas. Raises
-    `InvalidRequest` for a file that is not UTF-8; with is_deep=False it is left out, as nobody asked for it.
+    Skips hidden files and folders, and `.json` files without `$schema`, because many are no schemas. Raises
+    `InvalidRequest` for a file that is not UTF-8; without `is_deep` such a file is skipped.
     """
     if not folder.is_dir():
         raise InvalidRequest(f"{folder}: not a folder")
@@ -70,9 +70,9 @@ def read_folder(folder: Path, *, is_deep: bool = True) -> dict[str, SchemaFile]:
 
 
 def select_schemas(files: Iterable[tuple[str, bytes]], *, is_lenient: bool = False) -> dict[str, SchemaFile]:
-    """Return those of some files (path, content) that are schemas, by path, in their order.
+    """Return the schemas among some files (path, content) by path, in their order.
 
-    Raises `InvalidRequest` for a file that is not UTF-8, unless is_lenient: then it is left out.
+    Raises `InvalidRequest` for a file that is not UTF-8; with `is_lenient` such a file is skipped.
     """
     schemas: dict[str, SchemaFile] = {}
     for path, data in files:
@@ -92,7 +92,7 @@ def _is_hidden(path: str) -> bool:
 
 
 def _names_its_schema(data: bytes) -> bool:
-    """Return whether a JSON document says that it is a JSON Schema; one that is broken may be meant as one."""
+    """Return whether a JSON document has a `$schema`. A document that is not valid JSON only has to contain it."""
     if is_nested_deeper(data):
         return b'"$schema"' in data
     try:

@@ -12,7 +12,7 @@ from stele.errors import InvalidRequest, NotInstalled
 from stele.review.files import SchemaFile, find_format, select_schemas
 
 _REF_WORDS: Final = ("branch=", "tag=", "ref=", "commit=")
-"""What may stand before the ref: other tools write `.git#branch=main`."""
+"""Optional prefixes of the ref, because other tools write `.git#branch=main`."""
 
 
 class GitRef(msgspec.Struct, frozen=True):
@@ -41,9 +41,9 @@ class GitRef(msgspec.Struct, frozen=True):
 
 
 def parse_git_ref(text: str) -> GitRef | None:
-    """Return the commit that `FOLDER#REF` means (`.git#main`, `schemas#v1.2`); None for a text that is a plain path.
+    """Return the commit that `FOLDER#REF` names (`.git#main`, `schemas#v1.2`), or None for a plain path.
 
-    Raises `InvalidRequest` for a folder in no repository, and a ref that the repository does not have.
+    Raises `InvalidRequest` for a folder outside a repository, and for a ref that the repository does not have.
     """
     folder, mark, ref = text.rpartition("#")
     if not mark or Path(text).exists():

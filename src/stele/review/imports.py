@@ -1,4 +1,4 @@
-"""Which files of a folder refer to which, found by reading them: nobody has to list references."""
+"""References among the files of a folder, read from the files themselves, so that users need not list them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ImportGraph:
         return self._imports[path]
 
     def closure(self, path: str) -> tuple[NamedText, ...]:
-        """Return all that a file refers to, directly or not, dependencies first."""
+        """Return the texts that a file refers to, directly or not, dependencies first."""
         names: dict[str, str] = {}
         for target in self.sort([path]):
             for name, dependency in self.imports(target).items():
@@ -45,7 +45,7 @@ class ImportGraph:
         return frozenset(self.sort([path])) - {path}
 
     def sort(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return the files and all they refer to, dependencies first; files in a circle one after another."""
+        """Return the files and all they refer to, dependencies first; the order within a cycle is not defined."""
         done: dict[str, None] = {}
         waiting = [(path, False) for path in reversed(list(paths))]
         seen: set[str] = set()
@@ -60,7 +60,7 @@ class ImportGraph:
         return tuple(done)
 
     def require_order(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Return the files and all they refer to, dependencies first. Raises `InvalidRequest` for a circle."""
+        """Return the files and all they refer to, dependencies first. Raises `InvalidRequest` for a cycle."""
         order = self.sort(paths)
         groups = strongly_connected(order, lambda path: self.imports(path).values())
         circle = next((group for group in groups if len(group) > 1), None)
@@ -92,12 +92,12 @@ class ImportGraph:
 
 
 def list_exports(file: SchemaFile) -> list[str]:
-    """Return the names that a file exports; none for one that is no schema, which is said elsewhere."""
+    """Return the names that a file exports; none if it is no schema, which the check reports."""
     return _read_names(file, is_export=True)
 
 
 def _read_names(file: SchemaFile, *, is_export: bool) -> list[str]:
-    """Return the names that a file exports or imports; none for one that is no schema, which is said elsewhere."""
+    """Return the names that a file exports or imports; none if it is no schema, which the check reports."""
     fmt = get_format(file.format)
     if not isinstance(fmt, HasImports):
         return []

@@ -1,4 +1,4 @@
-"""Lint of schema files: which rules are asked, how much each weighs, and which files are left alone."""
+"""Lint of schema files: the rules that apply, their severities, and the files that are skipped."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RuleLevel = Literal["error", "warning", "off"]
 
 
 class LintConfig(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """How files are linted; a table `[lint]` of a manifest, or a file `stele-lint.toml`.
+    """Lint configuration of files: a table `[lint]` of a manifest, or a file `stele-lint.toml`.
 
-    select            rules to ask, ALL for every one; None: all that are on by default
-    extend_select     rules to ask beside those
+    select            rules to apply, ALL for every one; None: all that are on by default
+    extend_select     rules to apply in addition
     ignore            rules to leave out
-    severity          how much a rule's findings weigh; `off` leaves it out
+    severity          severity of a rule's findings; `off` leaves the rule out
     per_file_ignores  rules to leave out, by pattern of paths (`legacy/*`)
     exclude           patterns of paths that are not linted
     """
@@ -58,7 +58,7 @@ class LintConfig(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fie
         return tuple(rule for rule in every if rule in wanted and rule not in left_out)
 
     def weigh(self, finding: Finding) -> Finding:
-        """Return the finding at the weight of its rule."""
+        """Return the finding with the severity that is configured for its rule."""
         level = self.severity.get(finding.rule)
         return finding if level is None or level == "off" else replace(finding, level=Severity(level))
 
@@ -66,9 +66,10 @@ class LintConfig(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fie
 def lint_file(
     file: str, format_name: str, schema: Candidate, config: LintConfig, before: Candidate | None = None
 ) -> FileReport:
-    """Lint a file; before is its previous version, for rules about changes. One that is no schema is a report, too.
+    """Lint a file. `before` is its previous version, for rules about changes.
 
-    Raises `UnknownRule`, `TooLarge`, and `InvalidRequest` for a previous version that is no schema.
+    A file that is no schema results in a report, too. Raises `UnknownRule`, `TooLarge`, and `InvalidRequest` for a
+    previous version that is no schema.
     """
     wanted = config.list_rules(format_name, schema.name)
     request = LintRequest(format_name, schema.schema, None, wanted, (), schema.references, schema.name)

@@ -19,14 +19,14 @@ from stele.review.lint import LintConfig
 _Table = TypeVar("_Table")
 
 MANIFEST: Final = "schemas.toml"
-"""Name of the manifest in the folder it is about."""
+"""File name of the manifest in its folder."""
 
 LINT_FILE: Final = "stele-lint.toml"
 """Name of a file with the table `[lint]` only, for folders without a manifest."""
 
 
 class PolicyTable(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """A policy as a table, for those that have no common name: as in `stele policy set`."""
+    """A policy without a common name, as a table with the options of `stele policy set`."""
 
     backward: str = "none"
     forward: str = "none"
@@ -34,13 +34,13 @@ class PolicyTable(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fi
 
 
 class SubjectEntry(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """What the manifest says of a subject.
+    """The entry of a subject in the manifest.
 
     file           path of its schema, from the manifest's folder
-    format         format of the file; its suffix tells, unless given
-    compatibility  its policy: a common name, or a table; None: what the manifest's default says, if anything
+    format         format of the file; by default that of its suffix
+    compatibility  its policy: a common name, or a table; None: the manifest's default, if it has one
     ruleset        the ruleset to prefer
-    references     subject by name of a reference, where the files cannot tell: SUBJECT, or SUBJECT:VERSION
+    references     subject by name of a reference that the files do not determine: SUBJECT, or SUBJECT:VERSION
     normalize      whether the normalised text is registered
     """
 
@@ -53,19 +53,19 @@ class SubjectEntry(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_f
 
     @property
     def path(self) -> str:
-        """The path of the file as paths of files are written: slashes, no `./`."""
+        """The path of the file in the form of `SchemaFile.path`: with slashes, without `./`."""
         return PurePosixPath(self.file.replace("\\", "/")).as_posix()
 
 
 class Manifest(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """What a folder wants a registry to have.
+    """The state that a folder defines for a registry.
 
-    subjects       by name, `:.context:subject` in a context
-    compatibility  policy of the subjects that do not say otherwise; None: whatever holds in the registry
-    ruleset        likewise
-    normalize      likewise
+    subjects       subjects by name, `:.context:subject` in a context
+    compatibility  policy of the subjects without one of their own; None: the policy in force in the registry
+    ruleset        ruleset of the subjects without one of their own; None: the ruleset in force in the registry
+    normalize      whether normalised texts are registered for the subjects that do not set it
     owns           patterns of the subjects that belong to this folder: `--prune` deletes no other ones
-    lint           how files are linted
+    lint           lint configuration of the files
     """
 
     subjects: Mapping[str, SubjectEntry] = {}
@@ -76,7 +76,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
     lint: LintConfig = LintConfig()
 
     def policy_of(self, subject: str) -> Policy | None:
-        """Return the policy that a subject shall have of its own; None leaves it alone. Raises `UnknownPolicy`."""
+        """Return the policy to set at a subject itself; None leaves its policy unchanged. Raises `UnknownPolicy`."""
         entry = self.subjects.get(subject)
         own = entry.compatibility if entry is not None else None
         wanted = self.compatibility if own is None else own
@@ -87,7 +87,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
         return PolicyJson("directional", wanted.backward, wanted.forward, wanted.checkers).to_policy
 
     def ruleset_of(self, subject: str) -> str | None:
-        """Return the ruleset that a subject shall prefer; None leaves it alone."""
+        """Return the ruleset to set at a subject; None leaves its ruleset unchanged."""
         entry = self.subjects.get(subject)
         return entry.ruleset if entry is not None and entry.ruleset is not None else self.ruleset
 
@@ -145,7 +145,7 @@ def _find_fault(folder: Path, manifest: Manifest, subject: str, owner: str) -> s
 
 
 def complete_tree(folder: Path, manifest: Manifest, tree: Tree) -> dict[str, SchemaFile]:
-    """Return the files of a folder with those that only the manifest knows to be schemas, in their formats."""
+    """Return the files of a folder, and those that only the manifest declares schemas, in the manifest's formats."""
     files = dict(tree)
     for entry in manifest.subjects.values():
         name = entry.path
@@ -156,9 +156,10 @@ def complete_tree(folder: Path, manifest: Manifest, tree: Tree) -> dict[str, Sch
 
 
 def load_lint_config(folder: Path) -> LintConfig:
-    """Return how a folder is linted: by `stele-lint.toml` or the manifest's `[lint]`, there or in a folder above.
+    """Return the lint configuration of a folder, from `stele-lint.toml` or the manifest's `[lint]`.
 
-    The search ends at the top of a git repository. Raises `InvalidRequest`.
+    The files are searched in the folder and in those above it, up to the top of a git repository. Raises
+    `InvalidRequest`.
     """
     for place in (folder.resolve(), *folder.resolve().parents):
         for name in (LINT_FILE, MANIFEST):
@@ -174,7 +175,7 @@ class _LintFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_lint_config(path: Path) -> LintConfig:
-    """Return what a file's table `[lint]` says. Raises `InvalidRequest`."""
+    """Return the lint configuration in the table `[lint]` of a file. Raises `InvalidRequest`."""
     if path.name == MANIFEST:
         return _convert(read_file(path), Manifest, path).lint
     return _convert(read_file(path), _LintFile, path).lint

@@ -1,4 +1,4 @@
-"""What would have to change in a registry so that it has what a folder says."""
+"""Plan of the changes that make a registry match a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PENDING = 0
 
 
 class Action(Enum):
-    """What a plan does with a subject's schema."""
+    """Action of a plan on a subject's schema."""
 
     NONE = "none"
     """The newest version is the file's."""
@@ -35,7 +35,7 @@ class Action(Enum):
     REFUSE = "refuse"
     """Nothing: the file is no schema, or the policy refuses it."""
     DRIFT = "drift"
-    """Nothing: the file is an older version, so that somebody registered a newer one by other means."""
+    """Nothing: the file is an older version, because a newer one was registered by other means."""
     DELETE = "delete"
     """Delete the subject softly: the folder does not have it."""
     UNMANAGED = "unmanaged"
@@ -51,13 +51,13 @@ class PolicyStep(msgspec.Struct, frozen=True):
 
 
 class SubjectPlan(msgspec.Struct, frozen=True):
-    """What is to be done about one subject.
+    """The planned changes of one subject.
 
-    version     the newest version for UNMANAGED and DELETE, the file's for NONE and DRIFT, else 0
-    newest      newest version in the registry, 0 for a new subject
-    report      what the review of the file found; None for a subject without a file
-    references  what the schema refers to, version PENDING for what this plan registers
-    steps       changes of policy and ruleset, made before anything is registered
+    version     the file's version for NONE and DRIFT, the registered version after the plan was applied, else 0
+    newest      newest version in the registry; 0 for a new subject, and for UNMANAGED and DELETE
+    report      result of the file's review; None if the file was not reviewed
+    references  references of the schema, with the version PENDING for versions that this plan registers
+    steps       changes of policy and ruleset, made before any registration
     """
 
     subject: str
@@ -79,18 +79,18 @@ _CHANGES = frozenset({Action.CREATE, Action.REGISTER, Action.DELETE})
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is to be done, in the order in which it can be done."""
+    """The planned changes, in the order in which they can be applied."""
 
     subjects: tuple[SubjectPlan, ...]
 
     @property
     def is_refused(self) -> bool:
-        """Whether something in the folder cannot be brought into the registry."""
+        """Whether the plan refuses a schema of the folder."""
         return any(each.action is Action.REFUSE for each in self.subjects)
 
     @property
     def differs(self) -> bool:
-        """Whether the registry is not what the folder says; subjects that others own do not count."""
+        """Whether the registry differs from the folder; subjects that the folder does not own do not count."""
         return any(each.is_change or each.action is Action.DRIFT for each in self.subjects)
 
     @property
@@ -100,9 +100,9 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def make_plan(workspace: Workspace, client: SchemaRegistryClient, *, prune: bool = False) -> Plan:
-    """Compare a folder with a registry; only reads.
+    """Compare a folder with a registry, without changing it.
 
-    Raises `InvalidRequest` for references in a circle or to files of no subject, and what the client raises.
+    Raises `InvalidRequest` for references in a cycle or to files of no subject, and what the client raises.
     """
     planner = _Planner(workspace, client)
     done = [planner.plan_file(path) for path in planner.order]
@@ -122,7 +122,7 @@ class _Planner:
         self._done: dict[str, SubjectPlan] = {}
 
     def _sorted_files(self) -> Sequence[str]:
-        """Return the files so that subjects named by hand as references come before those that need them."""
+        """Return the files in an order in which explicitly referenced subjects precede those that need them."""
         files = {name: path for path, name in self._subjects.items()}
         order: dict[str, None] = {}
         waiting = [(name, False) for name in reversed(files)]
@@ -139,7 +139,7 @@ class _Planner:
         return tuple(order)
 
     def plan_file(self, path: str) -> SubjectPlan:
-        """Return what is to be done about the subject of a file; files it refers to must have been planned."""
+        """Return the plan for the subject of a file. Files that it refers to must have been planned before."""
         subject = self._subjects[path]
         state = registry.read_subject(self._client, subject)
         policy = self._manifest.policy_of(subject)
@@ -161,7 +161,7 @@ class _Planner:
         return plan
 
     def plan_others(self, *, prune: bool) -> Iterable[SubjectPlan]:
-        """Yield what is to be done about subjects that the folder does not have."""
+        """Yield the plans for subjects that the folder owns and does not have."""
         for subject in sorted(self._client.subjects()):
             if subject in self._manifest.subjects:
                 continue
@@ -178,7 +178,7 @@ class _Planner:
             yield PolicyStep("ruleset", state.own_ruleset, ruleset)
 
     def _references(self, path: str, subject: str) -> tuple[SchemaReference, ...]:
-        """Return the direct references of a file: named by hand, or found in it."""
+        """Return the direct references of a file: those in the manifest, and those found in the file."""
         by_hand = self._manifest.subjects[subject].references
         references = {name: self._reference(name, target) for name, target in by_hand.items()}
         for name, target in self._workspace.graph.imports(path).items():
@@ -225,7 +225,7 @@ class _Planner:
 
 
 def policy_text(policy: Policy) -> str:
-    """Return a policy in a few words: its common name, or what it says of each direction."""
+    """Return a short text for a policy: its common name, or its value for each direction."""
     if policy.exact_name is not None:
         return policy.exact_name
     exact = PolicyJson.from_policy(policy)

@@ -1,6 +1,6 @@
-"""What a registry knows of a subject, read for a review: versions with their references, policy and rulesets.
+"""The state of a subject in a registry, read for a review: versions with their references, policy and rulesets.
 
-Any registry that speaks the Confluent API will do; a Stele registry also tells its exact policy and its rulesets.
+Any registry with the Confluent API can be read; a Stele registry also returns its exact policy and its rulesets.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from stele.service.check import Candidate, NamedText
 from stele.service.policies import PolicyAnswer
 
 LATEST = -1
-"""Version of a reference to whatever is newest."""
+"""Version of a reference to the newest version."""
 
 _decode_policy = json_decoder(PolicyAnswer)
 
 
 class SubjectState(msgspec.Struct, frozen=True):
-    """A subject as it is in a registry.
+    """State of a subject in a registry.
 
-    numbers      of its versions, ascending; empty for a subject that is not there
-    policy       in force
-    own_policy   set at the subject itself, None for nothing
-    own_ruleset  likewise
-    rulesets     full name of the ruleset that decides, by format; empty where the registry does not tell
-    is_exact     whether the registry tells its exact policy, as a Stele registry does
+    numbers      version numbers, ascending; empty if the subject does not exist
+    policy       policy in force
+    own_policy   policy set at the subject itself, or None
+    own_ruleset  ruleset set at the subject itself, or None
+    rulesets     full name of the ruleset that decides, by format; empty if the registry does not return it
+    is_exact     whether the registry returns its exact policy, as a Stele registry does
     """
 
     name: str
@@ -45,21 +45,21 @@ class SubjectState(msgspec.Struct, frozen=True):
     is_exact: bool = False
 
     def rules_for(self, format_name: str) -> CheckRules:
-        """Return by what a schema of a format is judged there."""
+        """Return the rules by which the registry judges a schema of a format."""
         full = self.rulesets.get(format_name, "") if self.is_exact else ""
         name, version = split_ruleset(full)
         return CheckRules(self.policy, full, {(format_name, name): version} if version is not None else None)
 
 
 def read_subject(client: SchemaRegistryClient, subject: str) -> SubjectState:
-    """Return what the registry knows of a subject, which need not be there. Raises `ResponseError`."""
+    """Return the state of a subject, which need not exist. Raises `ResponseError`."""
     try:
         numbers = tuple(client.versions(subject))
     except NotFound:
         numbers = ()
     try:
         answer = client.send(Request("GET", build_path("api", "policies", subject), _decode_policy, subject=subject))
-    except NotFound:  # another make of registry
+    except NotFound:  # not a Stele registry
         return SubjectState(subject, numbers, *_read_level(client, subject))
     own = answer.own.policy
     return SubjectState(
@@ -74,7 +74,7 @@ def read_subject(client: SchemaRegistryClient, subject: str) -> SubjectState:
 
 
 def _read_level(client: SchemaRegistryClient, subject: str) -> tuple[Policy, Policy | None]:
-    """Return the policy in force and the subject's own, by the words of the Confluent API."""
+    """Return the policy in force and the subject's own policy, from the compatibility levels of the Confluent API."""
     try:
         own = client.config(subject).compatibility_level
     except NotFound:
@@ -86,7 +86,7 @@ def _read_level(client: SchemaRegistryClient, subject: str) -> tuple[Policy, Pol
 def read_baselines(client: SchemaRegistryClient, state: SubjectState, policy: Policy) -> list[Baseline]:
     """Return the versions that a policy compares with, oldest first, with the texts that they refer to.
 
-    A policy that compares with none still gets the newest: validators are shown it.
+    A policy that compares with no version still gets the newest one, because validators use it.
     """
     newest_first = [_VersionNumber(number) for number in reversed(state.numbers)]
     wanted = [each.version_number for each, _, _ in policy.list_comparisons(newest_first)] or list(state.numbers[-1:])
@@ -104,13 +104,13 @@ def _read_baseline(client: SchemaRegistryClient, subject: str, number: int) -> B
 
 
 def resolve_references(client: SchemaRegistryClient, references: tuple[SchemaReference, ...]) -> tuple[NamedText, ...]:
-    """Return the texts that references lead to, and all that those refer to, dependencies first."""
+    """Return the texts of references, and of all their own references, dependencies first."""
     schema = client.resolve_schema(Schema("", references=references))
     return tuple(NamedText(name, text) for name, text in schema.references.items())
 
 
 def parse_reference(name: str, target: str) -> SchemaReference:
-    """Return the reference that SUBJECT:VERSION means; SUBJECT alone is its newest version.
+    """Return the reference to SUBJECT:VERSION; SUBJECT alone means its newest version.
 
     Raises `InvalidRequest`.
     """
@@ -123,12 +123,15 @@ def parse_reference(name: str, target: str) -> SchemaReference:
 
 
 def ask_registry(client: SchemaRegistryClient, subject: str, schema: Schema, report: FileReport) -> FileReport:
-    """Let the registry have the last word on a schema that passed: it may know rules that are not installed here."""
+    """Return the report of a schema that passed, after the registry checked it, too.
+
+    The registry may have rules that are not installed here. A refusal turns the report into a failure.
+    """
     if report.outcome is not Outcome.PASSED:
         return report
     try:
         answer = client.check_compatibility(subject, schema)
-    except (NotFound, MalformedSchema):  # what it refers to may not be registered yet
+    except (NotFound, MalformedSchema):  # its references may not be registered yet
         return report
     if answer.is_compatible:
         return report

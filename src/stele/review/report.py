@@ -1,4 +1,4 @@
-"""What a review says: a report for each file, its findings with their places in the text."""
+"""Results of a review: a report for each file, with findings and their positions in the text."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ MALFORMED = "MALFORMED_SCHEMA"
 
 
 class Outcome(Enum):
-    """What a review of a file came to."""
+    """Outcome of the review of a file."""
 
     PASSED = "passed"
-    """Compared with something, or looked at by rules: nothing to report, or warnings only."""
+    """The file was compared or linted; there are no findings, or warnings only."""
     FAILED = "failed"
     """A finding breaks: an incompatible change, or one that no rule could decide."""
     UNCOMPARED = "valid; nothing to compare with"
-    """A schema, but there was no earlier version."""
+    """A valid schema without an earlier version."""
     INVALID = "invalid"
     """No schema of its format."""
 
 
 class FileFinding(Finding, frozen=True, kw_only=True):
-    """A finding with its place in the reviewed file.
+    """A finding with its position in the reviewed file.
 
-    line, column   from 1, columns in characters; None where the place is not known
-    compared_with  what the file was compared with, as people call it (`orders-value version 3`); '' for nothing
+    line, column   from 1, columns in characters; None if the position is not known
+    compared_with  name of the version it was compared with (`orders-value version 3`); '' for none
     direction      whether the new schema reads old data or the other way round; None for rules about one schema
     """
 
@@ -53,20 +53,20 @@ class FileFinding(Finding, frozen=True, kw_only=True):
         compared_with: str = "",
         direction: Direction | None = None,
     ) -> FileFinding:
-        """The finding at a place."""
+        """Return the finding with a position."""
         line, column = position or (None, None)
         own = {name: getattr(finding, name) for name in Finding.__struct_fields__}
         return cls(**own, line=line, column=column, compared_with=compared_with, direction=direction)
 
 
 class FileReport(msgspec.Struct, frozen=True):
-    """What was found in one file.
+    """Findings in one file.
 
-    file           as the user called it
+    file           name of the file as the user gave it
     outcome        see `Outcome`
-    findings       in the order they were found
-    ruleset        full name of the rules that compared, '' where nothing was compared
-    compared_with  what the file was compared with, newest first
+    findings       findings in the order in which they were found
+    ruleset        full name of the ruleset of the comparison, '' without one
+    compared_with  names of the compared versions, newest first
     error          why the file is no schema, else None
     """
 
@@ -103,7 +103,7 @@ def _locate_in_json(text: str, path: str) -> SourcePosition | None:
 
 
 class FindingLocator:
-    """Leads from the paths of findings to places in the text of the new schema."""
+    """Finds the positions of findings in the text of the new schema."""
 
     def __init__(self, fmt: Format[Any], parsed: Any, text: str) -> None:
         self._format = fmt
@@ -112,10 +112,10 @@ class FindingLocator:
         self._positions = fmt.positions(parsed, data) if isinstance(fmt, HasPositions) else {}
 
     def locate(self, path: str, reader: Any = None) -> SourcePosition | None:
-        """Return where a path leads, or the nearest declaration around it; None for a format without positions.
+        """Return the position of a path, or of the nearest declaration around it; None for a format without positions.
 
-        reader is the schema that the path leads through, where it is another one than the new schema. Its paths may
-        count fields, so that they are followed there and the declaration is looked up by name.
+        `reader` is the schema whose path it is, if that is not the new schema. Such a path may count fields. It is
+        followed in `reader`, and the declaration that it leads to is looked up by name.
         """
         is_other = reader is not None and reader is not self._parsed
         if (is_other or path not in self._positions) and isinstance(self._format, HasLocator):
@@ -135,7 +135,7 @@ def find_nearest(positions: Mapping[str, SourcePosition], path: str) -> SourcePo
 
 
 def describe_finding(finding: FileFinding) -> str:
-    """Return why, what to do, and what the file was compared with, in lines."""
+    """Return the text of a finding in lines: the reason, the path, the compared version, the fix and the witness."""
     against = f"Compared with {finding.compared_with}." if finding.compared_with else ""
     witness = f"Witness: {finding.witness}" if finding.witness else ""
     place = f"At {finding.path}." if finding.path else ""

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code scanning of GitHub, GitLab, Azure DevOps and editors read."""
+"""Findings as SARIF 2.1.0, which GitHub, GitLab, Azure DevOps and editors can show."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from stele.review.report import FileFinding, FileReport, describe_finding
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Severity.ERROR: "error", Severity.UNKNOWN: "error", Severity.WARNING: "warning"}
 _ROOT: Final = "SRCROOT"
-"""Name of the folder that relative paths start from."""
+"""Name of the base folder of relative paths."""
 
 
 def build_sarif(reports: Sequence[FileReport]) -> dict[str, Any]:
-    """Return the log as JSON values: one run, a rule for each name of a rule that was found.
+    """Return the SARIF log as JSON values: one run, with an entry for each rule that has findings.
 
     Source: docs/protocols/ci-reports.md#sarif.
     """
@@ -56,7 +56,7 @@ def _logical_location(finding: FileFinding) -> dict[str, Any]:
 
 
 def _list_identity(file: str, finding: FileFinding) -> Iterable[str]:
-    """What makes a finding the same in the next run, wherever it stands then."""
+    """Return the parts of a fingerprint that is the same in the next run, even if the finding moves to another line."""
     direction = finding.direction.value if finding.direction is not None else ""
     return (file, finding.rule, finding.path, direction, finding.compared_with)
 

@@ -1,4 +1,4 @@
-"""A folder whose files define several types each becomes one with a subject for every type."""
+"""Splits the files of a folder that define several types, so that every type has a subject of its own."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from stele.review.workspace import Workspace
 
 
 def split_workspace(workspace: Workspace) -> Workspace:
-    """Return a workspace in which each named type of a subject's file is a subject too, named like the type.
+    """Return a workspace in which each named type of a subject's file is a subject, too, with the name of the type.
 
-    Such a type stands at the path `FILE#TYPE`. A type that several files define alike is one subject. Files of formats
-    that do not define types by name, and files that are no schemas, stay as they are.
-    Raises `InvalidRequest` for a type that is defined in two ways, or whose subject is another file's.
+    Such a type has the path `FILE#TYPE`. A type that several files define in the same way is one subject. Files of
+    formats that do not define types by name, and files that are no schemas, stay as they are.
+    Raises `InvalidRequest` for a type that is defined in two ways, or whose subject belongs to another file.
     """
     entries = workspace.manifest.subjects
     documents = {subject: _split_file(workspace.files[entry.path]) for subject, entry in entries.items()}
@@ -57,5 +57,5 @@ def _split_file(file: SchemaFile) -> SplitDocument:
         try:
             return fmt.split_types(file.text.encode("utf-8", "surrogatepass"))
         except MalformedSchema:
-            pass  # a review says so
+            pass  # the review reports it
     return SplitDocument(file.text, {})

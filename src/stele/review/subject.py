@@ -20,11 +20,11 @@ from stele.service.check import NamedText
 
 
 class SubjectCheck(msgspec.Struct, frozen=True):
-    """What to compare a file with.
+    """A check of files against a subject.
 
-    references  named by hand: texts, or versions of the registry
-    policy      instead of the subject's own
-    ruleset     likewise
+    references  explicit references: texts, or versions of the registry
+    policy      policy in place of the subject's
+    ruleset     ruleset in place of the subject's
     """
 
     client: SchemaRegistryClient
@@ -35,10 +35,10 @@ class SubjectCheck(msgspec.Struct, frozen=True):
     undecided: WhenUndecided = WhenUndecided.REFUSE
 
     def check(self, target: ReviewTarget) -> FileReport:
-        """Compare. Raises what the client raises, and what `check_file` raises.
+        """Compare a file with the subject. Raises what the client raises, and what `check_file` raises.
 
-        What the file refers to is taken from the references given by hand, then from the newest version of the subject,
-        then from the files around it.
+        A reference of the file is resolved by the explicit references, then by the newest version of the subject, then
+        by the files around it.
         """
         file = target.file
         state = registry.read_subject(self.client, self.subject)
@@ -54,7 +54,7 @@ class SubjectCheck(msgspec.Struct, frozen=True):
         report = check_file(target.label, file.format, schema, baselines, rules)
         is_registered = imports <= {each.name for each in remote}
         if self.policy is not None or self.ruleset is not None or not is_registered:
-            return report  # the registry would be asked another question
+            return report  # the registry would check with other rules or references
         return registry.ask_registry(self.client, self.subject, Schema(file.text, file.format.upper(), remote), report)
 
     def _registered_references(
@@ -78,4 +78,4 @@ def _list_imports(target: ReviewTarget) -> frozenset[str]:
     try:
         return frozenset(fmt.list_imports(target.file.text.encode("utf-8", "surrogatepass")))
     except MalformedSchema:
-        return frozenset()  # the check says so
+        return frozenset()  # the check reports it

@@ -35,7 +35,7 @@ class Workspace:
     Attributes:
         root: The folder.
         files: Its schemas by path.
-        manifest: What the folder says about them.
+        manifest: The manifest of the folder.
         is_deep: Whether the folders in it belong to it.
     """
 
@@ -47,20 +47,20 @@ class Workspace:
 
     @cached_property
     def graph(self) -> ImportGraph:
-        """What refers to what."""
+        """The references among the files."""
         return ImportGraph(self.files)
 
     def candidate(self, path: str, references: Sequence[NamedText] = ()) -> Candidate:
-        """Return a file with all that it refers to; references given by hand come first."""
+        """Return a file with all that it refers to. Explicit references take precedence."""
         return _with_references(self.files[path], self.graph, references)
 
     def shown_path(self, path: str) -> str:
-        """Return the path of a file as a user of the current folder writes it."""
+        """Return the path of a file, beginning with the folder as the user named it."""
         return (self.root / path).as_posix()
 
 
 def open_workspace(root: Path, *, is_deep: bool = True) -> Workspace:
-    """Return a folder of schemas; with is_deep=False without the folders in it. Raises `InvalidRequest`."""
+    """Return a folder of schemas, with the folders in it if `is_deep` is set. Raises `InvalidRequest`."""
     tree = read_folder(root, is_deep=is_deep)
     manifest = load_manifest(root, tree)
     return Workspace(root, complete_tree(root, manifest, tree), manifest, is_deep=is_deep)
@@ -68,12 +68,12 @@ def open_workspace(root: Path, *, is_deep: bool = True) -> Workspace:
 
 def _with_references(file: SchemaFile, graph: ImportGraph, references: Sequence[NamedText]) -> Candidate:
     named = {each.name: each for each in graph.closure(file.path)} | {each.name: each for each in references}
-    others = tuple(each for each in named.values() if each.schema != file.text)  # nothing is its own reference
+    others = tuple(each for each in named.values() if each.schema != file.text)  # a file does not refer to itself
     return Candidate(file.text, others, file.path)
 
 
 class ReviewTarget(msgspec.Struct, frozen=True):
-    """A file under review: where it belongs, its path there, and how the user called it."""
+    """A file under review: its workspace, its path there, and its name in reports."""
 
     workspace: Workspace
     path: str
@@ -81,7 +81,7 @@ class ReviewTarget(msgspec.Struct, frozen=True):
 
     @property
     def file(self) -> SchemaFile:
-        """The file."""
+        """The schema file."""
         return self.workspace.files[self.path]
 
 
@@ -90,10 +90,10 @@ STDIN: Final = Path("-")
 
 
 def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[ReviewTarget]:
-    """Return the files that paths mean; a folder means all schemas in it. Raises `InvalidRequest`.
+    """Return the files at some paths; a folder stands for all schemas in it. Raises `InvalidRequest`.
 
-    A file belongs to the nearest folder above it with a manifest; without one, to the folder it is in. format_name is
-    the format of files that are named, where the suffix is not to tell it.
+    A file belongs to the nearest folder above it with a manifest; without one, to the folder it is in. `format_name` is
+    the format of named files, in place of that of their suffix.
     """
     workspaces: dict[Path, Workspace] = {}
     targets = []
@@ -148,7 +148,7 @@ class Source(Protocol):
     label: str
 
     def read_tree(self, workspace: Workspace) -> Tree:
-        """Return the schemas that a workspace's folder had then, by path."""
+        """Return the schemas that a workspace's folder had in that state, by path."""
         ...
 
 
@@ -177,7 +177,7 @@ class FolderSource:
 
 
 class FileSource:
-    """A file, which one other file is compared with."""
+    """An earlier state of a single file."""
 
     def __init__(self, path: Path, target: ReviewTarget) -> None:
         self._path = path
@@ -196,9 +196,9 @@ class FileSource:
 def open_sources(
     against: Sequence[str], targets: Sequence[ReviewTarget], format_name: str | None = None
 ) -> list[Source]:
-    """Return the earlier states that texts mean: FOLDER#REF, a folder, or a file. Raises `InvalidRequest`.
+    """Return the earlier states that texts name: FOLDER#REF, a folder, or a file. Raises `InvalidRequest`.
 
-    format_name is the format of all files, where suffixes are not to tell it.
+    `format_name` is the format of all files, in place of that of their suffixes.
     """
     return [_open_source(text, targets, format_name) for text in against]
 
@@ -224,7 +224,7 @@ def _open_source(text: str, targets: Sequence[ReviewTarget], format_name: str | 
 
 
 class CheckOptions(msgspec.Struct, frozen=True):
-    """What the user asks for; None leaves it to the manifest, then to the defaults."""
+    """Options of the user; None leaves a value to the manifest, then to the defaults."""
 
     policy: Policy | None = None
     ruleset: str | None = None
@@ -232,7 +232,7 @@ class CheckOptions(msgspec.Struct, frozen=True):
     references: tuple[NamedText, ...] = ()
 
     def rules_for(self, target: ReviewTarget) -> CheckRules:
-        """Return by what a file is judged."""
+        """Return the rules for the check of a file."""
         manifest = target.workspace.manifest
         subject = manifest.subject_of_file(target.path) or ""
         policy = self.policy or manifest.policy_of(subject) or BACKWARD
@@ -242,7 +242,7 @@ class CheckOptions(msgspec.Struct, frozen=True):
 def check_targets(
     targets: Sequence[ReviewTarget], sources: Sequence[Source], options: CheckOptions
 ) -> list[FileReport]:
-    """Compare files with their earlier states, oldest first; what was removed since the newest is reported last.
+    """Compare files with their earlier states, oldest first. Files removed since the newest state are reported last.
 
     Raises `UnknownRuleset`, and `InvalidRequest` for an earlier state that cannot be read.
     """
@@ -272,7 +272,7 @@ def find_earlier(
 
 
 def _is_whole(workspace: Workspace, targets: Sequence[ReviewTarget]) -> bool:
-    """Return whether all files of a workspace with the folders in it are under review."""
+    """Return whether a workspace includes the folders in it, and all its files are under review."""
     return (
         workspace.is_deep
         and {target.path for target in targets if target.workspace is workspace} >= workspace.files.keys()
@@ -309,7 +309,7 @@ class _EarlierStates:
         return baselines
 
     def removed_files(self, workspace: Workspace) -> list[FileReport]:
-        """Return reports of files that the newest state has and the workspace has no more."""
+        """Return reports of files that are in the newest state but not in the workspace."""
         if not self._sources or isinstance(self._sources[-1], FileSource):
             return []
         tree, _ = self._read(len(self._sources) - 1, workspace)

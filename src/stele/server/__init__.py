@@ -1,1 +1,1 @@
-"""The composition root: settings, the ASGI front, metrics, logs, and the process that serves."""
+"""The composition root: settings, the ASGI dispatcher, metrics, logs, and the process that serves."""

@@ -1,4 +1,4 @@
-"""Who may do what on a server: the rules in its log and in the files that the settings name."""
+"""Access control of a server: the rules in its log and in the files that the settings name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from stele.service.access_rules import RegistryAccess, RuleFile, require_manager
 from stele.service.registry import Registry
 
 _LOOK_SECONDS = 1.0
-"""How often files are looked at."""
+"""Seconds between two checks of the files for changes."""
 
 
 def make_access(registry: Registry, settings: ServerSettings) -> RegistryAccess:
-    """Return what decides for the callers of a registry.
+    """Return the access control of a registry.
 
-    Raises `InvalidRequest` for a file of rules that is wrong, and where nobody could manage access.
+    Raises `InvalidRequest` for an invalid file of rules, and where no principal could manage access.
     """
     files = [RuleFile(settings.access_rules)] if settings.access_rules else []
     if settings.pravega_acl:
@@ -34,7 +34,7 @@ def make_access(registry: Registry, settings: ServerSettings) -> RegistryAccess:
 
 
 async def follow_files(access: RegistryAccess) -> None:
-    """Read files with rules again whenever they change, until it is cancelled."""
+    """Read files with rules again whenever they change, until the task is cancelled."""
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         access.read_files()

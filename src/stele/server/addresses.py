@@ -1,4 +1,4 @@
-"""Addresses of machines."""
+"""Network addresses of machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address; names other than localhost may mean anything."""
+    """Return whether an address can be reached from this machine only; of names, only localhost counts."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

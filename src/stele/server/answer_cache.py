@@ -1,9 +1,9 @@
-"""Answers that were given, to be given again: one cache in front of all dialects.
+"""A cache of responses, in front of all dialects.
 
-An answer is a function of its request (`make_key`) and of the part of the log it depends on
-(`apis.http.dependencies`). It is given again only when memory is up to date for sure and nothing it depends on has
-changed since: then the dialect would say the same. A request with other headers than those in the key gets the same
-answer, so every header that an endpoint reads is in the key.
+A response is a function of its request (`make_key`) and of the part of the log it depends on
+(`apis.http.dependencies`). It is sent again only when memory is certainly up to date and nothing it depends on has
+changed since: then the dialect would return the same. A request with other headers than those in the key gets the same
+response, so every header that an endpoint reads is in the key.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ AnswerKey = tuple[Any, ...]
 KEY_HEADERS: Final = frozenset(
     {b"accept", b"accept-encoding", b"content-type", b"host", b"if-match", b"if-none-match", b"last-event-id"}
 )
-"""Headers that answers depend on."""
+"""Request headers that responses depend on."""
 _FIRST_HEADER: Final = 5
-"""Where in a key the headers begin."""
+"""Index of the first header in a key."""
 _OVERHEAD: Final = 2000
-"""Bytes an entry costs beside its texts."""
+"""Bytes of memory that an entry takes in addition to its texts."""
 _LARGEST_SHARE: Final = 8
-"""An answer may take the eighth part of the cache."""
+"""A response may take up to one eighth of the cache."""
 _TRUSTED_SECONDS: Final = 0.001
-"""How long memory counts as up to date for what is immutable: it answers the same for ever, but for a purge."""
+"""Seconds for which memory counts as up to date for immutable responses, which only a purge can change."""
 
 
 class StatePosition(NamedTuple):
-    """Where the log stood at the beginning of a request, and the rules of access that were in force."""
+    """The position of the log and the access rules in force at the beginning of a request."""
 
     state: State
     seq: int
@@ -54,15 +54,15 @@ class StatePosition(NamedTuple):
 
 
 class CachedAnswer(NamedTuple):
-    """An answer, not to be changed by whoever sends it, and what it depends on.
+    """A response, not to be changed by its sender, and what it depends on.
 
     head, body      the messages `http.response.start` and `http.response.body`
-    status_line     of the head, as HTTP/1.1 writes it
-    raw_headers     those of the head, in the same way; empty when the server would have to add some
-    position        where the log stood
-    dependencies    what ends it; None: the next record
-    counter         where it is counted when it is given again
-    dialect         who gave it
+    status_line     status line of the head, in the form of HTTP/1.1
+    raw_headers     headers of the head, in the form of HTTP/1.1; empty when the server would have to add some
+    position        position of the log
+    dependencies    changes that invalidate it; None: the next record does
+    counter         counts it when it is sent again
+    dialect         name of the dialect that made it
     subject         name of the subject it is about, for the log of requests; '' when there is none
     size            about how many bytes of memory it takes
     """
@@ -87,21 +87,21 @@ def make_key(
     caller: Hashable,
     digest: bytes = b"",
 ) -> AnswerKey:
-    """Return what an answer is kept under.
+    """Return the key of a response in the cache.
 
     Args:
         method: The method.
         target: Path and query, as they were sent.
-        headers: Those that answers depend on (`select_key_headers`).
+        headers: Those that responses depend on (`select_key_headers`).
         place: Scheme and port the request came to.
-        caller: Who asks (`AccessControl.make_caller_key`): what he may see is part of the answer.
-        digest: Of the body.
+        caller: The caller (`AccessControl.make_caller_key`), since the response depends on its permissions.
+        digest: Digest of the body.
     """
     return (method, target, place, caller, digest, *headers)
 
 
 def select_key_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Return those headers of a request that answers depend on."""
+    """Return those headers of a request that responses depend on."""
     return [pair for pair in headers if pair[0] in KEY_HEADERS]
 
 
@@ -114,7 +114,7 @@ def make_answer(
     dialect: str,
     subject: str,
 ) -> CachedAnswer:
-    """Return an answer to keep under a key; for what the rest is see `CachedAnswer`."""
+    """Return a response to store under a key. `CachedAnswer` describes the other arguments."""
     head, body = messages
     status, headers = HTTPStatus(head["status"]), head["headers"]
     line = b"HTTP/1.1 %d %b\r\n" % (status, STATUS_PHRASES[status].encode("ascii"))
@@ -126,7 +126,7 @@ def make_answer(
 
 
 class ResponseCache:
-    """Answers by key, the most recently used ones up to max_bytes."""
+    """Responses by key. It keeps the most recently used ones up to max_bytes."""
 
     def __init__(self, registry: Registry, max_bytes: int) -> None:
         self._registry = registry
@@ -136,14 +136,14 @@ class ResponseCache:
         self.bytes = 0
 
     def make_caller_key(self, principal: Principal, address: str) -> Hashable:
-        """Return the part of keys that says who asks."""
+        """Return the part of keys that identifies the caller."""
         return self._registry.access.make_caller_key(principal, address)
 
     def __len__(self) -> int:
         return len(self._answers)
 
     def find_answer(self, key: AnswerKey) -> CachedAnswer | None:
-        """The answer to a request, if it is known and would be the same now."""
+        """Return the cached response to a request if it is still valid, else None."""
         answer = self._answers.get(key)
         if answer is None or not self._holds(answer):
             return None
@@ -151,9 +151,9 @@ class ResponseCache:
         return answer
 
     async def find_after_catching_up(self, key: AnswerKey, seconds: float | None) -> CachedAnswer | None:
-        """As `find_answer`; where a node may be behind it reads the log first, for so long at most.
+        """Like `find_answer`, but first read the log where the node may be behind, for at most so many seconds.
 
-        An error of the store is the dialect's to tell.
+        Returns None for an error of the store, so that the dialect reports it.
         """
         answer = self.find_answer(key)
         if answer is not None or key not in self._answers or self._registry.is_fresh():
@@ -167,12 +167,12 @@ class ResponseCache:
         return answer if answer is not None and self._is_unchanged(answer) else None
 
     def mark_position(self) -> StatePosition:
-        """Where the log stands now, before a request is handled."""
+        """Return the current position of the log, before a request is handled."""
         state = self._registry.state
         return StatePosition(state, state.seq, state.purges, state.serial, self._registry.access.rules)
 
     def keep_answer(self, key: AnswerKey, answer: CachedAnswer) -> None:
-        """Keep an answer, unless what it depends on has changed since its request began."""
+        """Store a response, unless what it depends on has changed since its request began."""
         self.remove_answer(key)
         if answer.size <= self._max_bytes // _LARGEST_SHARE and self._is_unchanged(answer):
             self._answers[key] = answer
@@ -182,13 +182,13 @@ class ResponseCache:
                 self.bytes -= oldest.size
 
     def remove_answer(self, key: AnswerKey) -> None:
-        """Forget an answer."""
+        """Delete a response."""
         before = self._answers.pop(key, None)
         if before is not None:
             self.bytes -= before.size
 
     def _holds(self, answer: CachedAnswer) -> bool:
-        """Whether the dialect would answer the same now, as far as can be told without waiting."""
+        """Return whether the dialect would certainly return the same now, determined without waiting."""
         if answer.dependencies is None or not answer.dependencies.immutable:
             return self._registry.is_fresh() and self._is_unchanged(answer)
         now = time.perf_counter()
@@ -199,7 +199,7 @@ class ResponseCache:
         return self._is_unchanged(answer)
 
     def _is_unchanged(self, answer: CachedAnswer) -> bool:
-        """Whether nothing that an answer depends on has changed since its request began."""
+        """Return whether nothing that a response depends on has changed since its request began."""
         position, dependencies, state = answer.position, answer.dependencies, self._registry.state
         if state is not position.state or self._registry.access.rules is not position.rules:
             return False

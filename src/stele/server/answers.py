@@ -1,8 +1,9 @@
-"""What every answer gets before it leaves: an entity tag, how long caches may keep it, and compression.
+"""Finishes every response: adds an entity tag and caching headers, and compresses the body.
 
-A schema that is got by its id or GUID never changes, so caches may keep it without asking. Permanent deletion is the
-one exception: a cache may show the text for `cache_seconds` more, as every client that has read it does. All other
-answers to GET may be kept, but caches ask each time (`no-cache`), and 304 says that nothing has changed.
+A schema that is read by its id or GUID never changes, so caches may keep it without revalidation. Permanent deletion is
+the one exception: a cache may return the text for `cache_seconds` more, as every client that has read it does. All
+other responses to GET may be kept, but caches revalidate each time (`no-cache`), and 304 means that nothing has
+changed.
 
 Source: docs/protocols/http.md#entity-tags-and-caches
 """
@@ -28,14 +29,14 @@ _VARY: Final = (b"vary", b"accept, accept-encoding")
 _ENCODINGS: Final = ("zstd", "gzip")
 """Content codings the server has, the preferred one first."""
 _COMPRESSED_IN_LOOP: Final = 32 * 1024
-"""Bytes that are compressed and digested in the event loop; more of them take a thread."""
+"""Bodies of up to this many bytes are compressed and digested in the event loop; larger ones in a thread."""
 _KEPT_OF_304: Final = frozenset({b"etag", b"cache-control", b"vary", b"x-request-id"})
 
 
 class AnswerOptions(msgspec.Struct, frozen=True):
-    """How answers may be kept and sent.
+    """Options for caching and compressing responses.
 
-    cache_seconds       how long caches keep what never changes, without asking; 0: they always ask
+    cache_seconds       how long caches keep what never changes without revalidation; 0: they always revalidate
     compression_bytes   length from which bodies are compressed; 0: never
     """
 
@@ -43,7 +44,10 @@ class AnswerOptions(msgspec.Struct, frozen=True):
     compression_bytes: int = 1024
 
     def caching_headers(self, body: bytes, *, immutable: bool, private: bool = False) -> list[tuple[bytes, bytes]]:
-        """The headers about caches of an answer with this body; a private one is for the caches of its caller only."""
+        """Return the caching headers of a response with this body.
+
+        Caches keep a private response for its caller only.
+        """
         lasting = immutable and self.cache_seconds > 0
         control = b"max-age=%d, immutable" % self.cache_seconds if lasting else b"no-cache"
         control = b"private, " + control if private else control
@@ -52,17 +56,17 @@ class AnswerOptions(msgspec.Struct, frozen=True):
         return [(b"etag", tag), (b"cache-control", control), _VARY]
 
     def choose_encoding(self, accepted: bytes, length: int) -> str:
-        """The coding for a body of this length and a client that sent this Accept-Encoding; '' for none."""
+        """Return the coding for a body of this length and this Accept-Encoding header; '' for none."""
         return _choose_encoding(accepted) if accepted and 0 < self.compression_bytes <= length else ""
 
 
 class AnswerFinisher:
-    """An ASGI application around a dialect's own.
+    """An ASGI application that wraps the application of a dialect.
 
     Args:
         app: The dialect.
-        options: How answers may be kept and sent.
-        immutable: Templates of paths whose answers never change, as long as the request has no query.
+        options: Options for caching and compressing responses.
+        immutable: Templates of paths whose responses never change, as long as the request has no query.
     """
 
     def __init__(self, app: App, options: AnswerOptions, immutable: Collection[str] = ()) -> None:
@@ -71,7 +75,7 @@ class AnswerFinisher:
         self._immutable = frozenset(immutable)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Answer one request. An answer in several parts is sent on as it comes."""
+        """Answer one request. A response in several parts is passed on unchanged, part by part."""
         head: Message | None = None
 
         async def finish(message: Message) -> None:
@@ -110,7 +114,7 @@ class AnswerFinisher:
     def _add_caching(
         self, scope: AsgiScope, status: int, headers: list[tuple[bytes, bytes]], content: bytes
     ) -> list[tuple[bytes, bytes]]:
-        """The headers with those about caches, as far as the dialect has not set them itself."""
+        """Return the headers with the caching headers added, where the dialect has not set them itself."""
         names = {name.lower() for name, _ in headers}
         if status != 200:
             return headers if b"cache-control" in names else [*headers, (b"cache-control", b"no-cache")]
@@ -123,7 +127,7 @@ class AnswerFinisher:
 
 
 def encode_answer(head: Message, content: bytes, encoding: str) -> tuple[Message, Message]:
-    """The two messages of an answer with its body compressed; as they were where that saves nothing."""
+    """Return the two messages of a response with its body compressed; unchanged where that saves nothing."""
     packed = zstd.compress(content) if encoding == "zstd" else gzip.compress(content, 6, mtime=0)
     if len(packed) >= len(content):
         return head, {"type": "http.response.body", "body": content}
@@ -133,7 +137,7 @@ def encode_answer(head: Message, content: bytes, encoding: str) -> tuple[Message
 
 
 def not_modified(headers: HeaderPairs) -> tuple[Message, Message]:
-    """The 304 in the place of an answer with these headers."""
+    """Return the 304 that replaces a response with these headers."""
     kept_headers = [pair for pair in headers if pair[0].lower() in _KEPT_OF_304]
     return (
         {"type": "http.response.start", "status": 304, "headers": kept_headers},
@@ -142,7 +146,7 @@ def not_modified(headers: HeaderPairs) -> tuple[Message, Message]:
 
 
 def matches_tag(if_none_match: bytes, headers: HeaderPairs) -> bool:
-    """Whether an If-None-Match names the entity tag that is among the headers of an answer."""
+    """Return whether an If-None-Match contains the entity tag among the headers of a response."""
     own = next((value.removeprefix(b"W/") for name, value in headers if name.lower() == b"etag"), None)
     tags = [tag.strip() for tag in if_none_match.split(b",")]
     return own is not None and (b"*" in tags or any(tag.removeprefix(b"W/") == own for tag in tags))
@@ -154,7 +158,7 @@ def _join_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
 
 @lru_cache(256)
 def _choose_encoding(accepted: bytes) -> str:
-    """The best coding for an Accept-Encoding, '' for none; a weight that is no number counts as 0."""
+    """Return the best coding for an Accept-Encoding, '' for none; a weight that is no number counts as 0."""
     weights: dict[str, float] = {}
     for part in accepted.decode("latin-1").lower().split(","):
         coding, _, weight = part.partition(";")

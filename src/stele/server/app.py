@@ -1,4 +1,4 @@
-"""One worker: opens the log, mounts the dialects behind the front, and closes everything in order."""
+"""One worker: opens the log, mounts the dialects behind the dispatcher, and closes everything in order."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 _logger = structlog.get_logger("stele.server")
 
 _START_GRACE_SECONDS = 1.0
-"""A start that takes longer goes on while the server answers that it is starting."""
+"""Seconds after which a start continues in the background, while the server answers 503 `starting`."""
 _MAX_AGE_SECONDS = 15.0
-"""A node that has not read the log to its end for longer takes no requests; it looks every second."""
+"""A node that has not read the log to its end for this many seconds is not ready. It reads the log every second."""
 _RETRY_SECONDS = 1
 _KILL_SECONDS = 5
-"""How much longer than its request a process may work that nobody ended."""
+"""Seconds beyond the time limit of a request after which a worker process that was not ended is killed."""
 
 
 class Server:
@@ -62,7 +62,7 @@ class Server:
     def __init__(self, settings: ServerSettings, early: EarlyState | None = None) -> None:
         self.settings = settings
         self._early = early
-        """What the parent of this process has loaded of the log."""
+        """State of the log that the parent process has loaded."""
         self._front: App | None = None
         self._dispatcher: Dispatcher | None = None
         self._authenticator: RequestAuthenticator | None = None
@@ -85,10 +85,10 @@ class Server:
         self._own_ports = parse_ports(settings.listen)
         self._guard = SiteGuard(settings.allowed_hosts, settings.cors_origins)
         self.start_failure: BaseException | None = None
-        """Why the start failed, once it has."""
+        """The error that the start failed with; None unless it has failed."""
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Lifespan, operations pages, and everything else through the front."""
+        """Handle the lifespan, the operations pages, and, through the dispatcher, all other requests."""
         if scope["type"] == "lifespan":
             scope["state"][CONNECTIONS] = self._connections
             await self._run_lifespan(receive, send)
@@ -113,7 +113,7 @@ class Server:
                     await _send_text(send, 503, {"status": "starting"})
 
     async def _find_refusal(self, scope: AsgiScope) -> SteleError | None:
-        """Return why a page of the server itself is refused, None if it is not."""
+        """Return why a request for a page of the server itself is refused, None if it is allowed."""
         is_open = scope["path"] == "/metrics" and self.settings.open_metrics
         if self._dispatcher is None or is_open:
             return self._guard.find_refusal(scope["method"], scope["headers"], (scope.get("server") or ("",))[0])
@@ -131,7 +131,10 @@ class Server:
         await _send_response(send, status, msgspec.json.encode({"error": str(refusal)}), b"application/json", *headers)
 
     async def _answer_index(self, scope: AsgiScope, send: Send) -> bool:
-        """Say what is here, if that is what a request for `/` wants; a port of a dialect's own says it of none."""
+        """Send the index if a request for `/` wants it, and return whether it was sent.
+
+        A port that belongs to one dialect has no index.
+        """
         media_type = choose_index_type(scope)
         if not media_type or scope["server"][1] in self._own_ports:
             return False
@@ -148,7 +151,10 @@ class Server:
         return True
 
     def _find_status(self) -> tuple[str, str]:
-        """Whether the registry is loaded, has every record of the log and can write, and if not, why."""
+        """Return the status of the server and the reason if it is not ready.
+
+        It is ready when the registry is loaded, has every record of the log and can write.
+        """
         if not self._ready or self._registry is None:
             return "starting", ""
         if self._registry.write_failure is not None:
@@ -169,7 +175,7 @@ class Server:
         return self._ready
 
     async def start(self) -> Registry:
-        """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
+        """Open the log and build the dispatcher. Raises `StoreError` when the log cannot be opened or read."""
         asyncio.get_running_loop().set_default_executor(self._work)
         secrets = make_secrets(self.settings)
         registry = self._registry = await Registry.open(
@@ -202,7 +208,7 @@ class Server:
         self._cache = front.cache
         origins = self.settings.cors_origins
         self._front = CrossOriginApp(front, origins) if origins else front
-        if self._cache is not None and self.settings.log_level != "debug":  # which logs reads
+        if self._cache is not None and self.settings.log_level != "debug":  # at that level reads are logged, too
             self._connections.find_answer = front.find_answer_at_once
         if self.settings.event_delivery and not self.settings.as_of:
             works = (
@@ -217,7 +223,7 @@ class Server:
         return registry
 
     async def _prepare_secrets(self, registry: Registry) -> None:
-        """Have the keys ready that seal secrets; seal what was written without one. Raises `KmsError`."""
+        """Load the keys that seal secrets, and seal stored secrets that are plain text. Raises `KmsError`."""
         is_past = bool(self.settings.as_of)
         await prepare_keys(registry, current_millis(), read_only=is_past)
         plain, locked = registry.secrets.count_documents(registry.state)
@@ -243,7 +249,7 @@ class Server:
         return telemetry
 
     async def stop(self) -> None:
-        """Finish writes, keep a snapshot, close the log, send the last traces and metrics."""
+        """Finish writes, save a snapshot, close the log, send the last traces and metrics."""
         self._ready = False
         if self._following is not None:
             self._following.cancel()
@@ -296,7 +302,10 @@ class Server:
                 return
 
     async def _begin_start(self) -> None:
-        """Start, or go on starting behind a server that answers already. Raises what fails within the first second."""
+        """Start the server; after one second the start continues while requests are answered already.
+
+        Raises the errors of the first second.
+        """
         _keep_reference(asyncio.create_task(self._connections.close_overdue()))
         self._starting = asyncio.create_task(self.start())
         done, _ = await asyncio.wait({self._starting}, timeout=_START_GRACE_SECONDS)
@@ -313,7 +322,7 @@ class Server:
         await self.stop()
 
     def _note_failure(self, error: BaseException, step: str) -> None:
-        """Keep why a start failed, for the process to say; log how a defect came about."""
+        """Store the error of a start, for the process to report. Log the traceback of an unexpected error."""
         self.start_failure = error
         if not isinstance(error, SteleError):
             _logger.error("failed", step=step, exc_info=error)
@@ -321,7 +330,7 @@ class Server:
             _logger.error("failed", step=step, reason=str(error))
 
     def _stop_after_failure(self, starting: asyncio.Task[Registry]) -> None:
-        """End the process when a start failed that the server had gone ahead of."""
+        """End the process when a start fails that continued in the background."""
         error = None if starting.cancelled() else starting.exception()
         if error is not None:
             self._note_failure(error, "lifespan.startup")
@@ -337,7 +346,7 @@ def _keep_reference(task: asyncio.Task[None]) -> None:
 
 
 async def _seal_plain_secrets(registry: Registry) -> None:
-    """Seal the log in the background; a server serves although that fails."""
+    """Seal the secrets of the log in the background. The server serves even if that fails."""
     try:
         done = await seal_plain_log(registry, current_millis())
     except SteleError as error:

@@ -1,4 +1,4 @@
-"""The shapes of ASGI, as far as the server uses them."""
+"""The types of ASGI, as far as the server uses them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HeaderPairs = Iterable[tuple[bytes, bytes]]
 
 
 class ReceivedRequest(NamedTuple):
-    """A request as a connection received it: all that an answer which was given before depends on.
+    """A request as a connection received it: everything that a cached response depends on.
 
     method      GET, or POST
     target      path and query, as they were sent
@@ -25,7 +25,7 @@ class ReceivedRequest(NamedTuple):
     place       scheme and port it came to
     address     of this server, to which the connection goes
     client      address that the connection comes from
-    certificate of the client; None: it showed none
+    certificate of the client; None: the client sent none
     """
 
     method: str

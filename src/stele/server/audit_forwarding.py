@@ -1,7 +1,7 @@
-"""Passing the audit trail on, to syslog or a webhook: each line at least once, in order, also after a restart.
+"""Forwards the audit trail to syslog or a webhook: each line at least once, in order, also after a restart.
 
-The file is the queue. A cursor beside it says which line was delivered last. Lines of full files that were deleted
-before they could be delivered are counted as dropped.
+The file is the queue. A cursor beside it holds the number of the line that was delivered last. Lines of full files that
+were deleted before they could be delivered are counted as dropped.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _PRIORITY: Final = 13 * 8 + 6
 
 
 class DeliveryFailed(SteleError):
-    """A receiver took no lines; they are sent again."""
+    """Raised when a receiver did not accept lines. They are sent again."""
 
 
 class Receiver(Protocol):
-    """Where lines go."""
+    """A destination of lines."""
 
     async def send_lines(self, lines: Sequence[bytes]) -> None:
         """Deliver lines without line feeds. Raises `DeliveryFailed`."""
@@ -47,14 +47,14 @@ class Receiver(Protocol):
 
 
 class WebhookReceiver:
-    """Takes lines as one JSON document, `{"lines": […]}`, by POST; any 2xx means that it has them."""
+    """Sends lines as one JSON document, `{"lines": […]}`, by POST; any 2xx means that the receiver has them."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._tls = make_client_context()
 
     async def send_lines(self, lines: Sequence[bytes]) -> None:
-        """See `Receiver`."""
+        """Send the lines by POST. Raises `DeliveryFailed`."""
         import httpx  # takes a while to load
 
         body = b'{"lines":[' + b",".join(lines) + b"]}"
@@ -70,14 +70,14 @@ class WebhookReceiver:
 
 
 class SyslogReceiver:
-    """Takes lines as messages of RFC 5424: one datagram each by UDP, or counted octets by TCP."""
+    """Sends lines as messages of RFC 5424: one datagram each by UDP, or with octet counting by TCP."""
 
     def __init__(self, host: str, port: int, *, is_tcp: bool) -> None:
         self._address = (host, port)
         self._is_tcp = is_tcp
 
     async def send_lines(self, lines: Sequence[bytes]) -> None:
-        """See `Receiver`."""
+        """Send one message per line. Raises `DeliveryFailed`."""
         try:
             await asyncio.to_thread(self._send, [format_message(line) for line in lines])
         except OSError as error:
@@ -104,7 +104,7 @@ def format_message(line: bytes) -> bytes:
 
 
 def make_receiver(url: str) -> Receiver:
-    """Return what gets the lines: a webhook (http, https) or syslog (udp, tcp)."""
+    """Return the receiver for a URL: a webhook (http, https) or syslog (udp, tcp)."""
     parts = urlsplit(url)
     if parts.scheme in {"http", "https"}:
         return WebhookReceiver(url)
@@ -116,12 +116,12 @@ class _Cursor(msgspec.Struct):
 
 
 class AuditForwarder:
-    """Passes the lines of a trail on to one receiver; of several processes one does it.
+    """Forwards the lines of a trail to one receiver. Of several processes, only one does it.
 
     Args:
         path: The file of the trail.
-        name: Of the receiver, in the cursor's file name and in the log.
-        receiver: Where lines go.
+        name: Name of the receiver, in the cursor's file name and in the log.
+        receiver: Destination of the lines.
     """
 
     def __init__(self, path: Path, name: str, receiver: Receiver) -> None:
@@ -132,12 +132,12 @@ class AuditForwarder:
         self._lock = -1
         self._delivered = 0
         self._place: tuple[Path, int, int] | None = None
-        """File, its inode, and the offset behind the last line that was delivered."""
+        """File, its inode, and the offset after the last line that was delivered."""
         self.dropped = 0
-        """Lines that were deleted before they could be delivered."""
+        """Number of lines that were deleted before they could be delivered."""
 
     async def run(self, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Deliver what there is to deliver, again and again, more rarely while that fails."""
+        """Deliver lines until cancelled. While deliveries fail, the pauses between attempts grow."""
         wait = _PAUSE_SECONDS
         while True:
             try:
@@ -152,7 +152,7 @@ class AuditForwarder:
                 await pause(wait)
 
     def is_owner(self) -> bool:
-        """Whether this process is the one that delivers; it stays it until it ends."""
+        """Return whether this process is the one that delivers; it keeps that role until it ends."""
         if self._lock >= 0:
             return True
         descriptor = os.open(self._cursor, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -169,7 +169,7 @@ class AuditForwarder:
         return True
 
     async def deliver(self) -> bool:
-        """Deliver a batch; False when there was nothing. Raises `DeliveryFailed`, `OSError`."""
+        """Deliver a batch; return False when there was none. Raises `DeliveryFailed`, `OSError`."""
         lines, place = await asyncio.to_thread(self._read_batch)
         if not lines:
             return False
@@ -181,7 +181,7 @@ class AuditForwarder:
         return True
 
     def _read_batch(self) -> tuple[list[tuple[AuditLine, bytes]], tuple[Path, int, int] | None]:
-        """The next lines, and where they end."""
+        """Return the next lines, and where they end."""
         for path in find_files(self._path):
             inode = path.stat().st_ino
             offset = self._place[2] if self._place is not None and self._place[1] == inode else 0
@@ -198,7 +198,7 @@ class AuditForwarder:
         return [], None
 
     def close(self) -> None:
-        """Let another process deliver."""
+        """Release the lock, so that another process can deliver."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -1,4 +1,4 @@
-"""The audit trail of a server: the file, its writer, and who gets its lines, as the settings say."""
+"""The audit trail of a server: its file, its writer and its receivers, as configured by the settings."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PATH_CHARACTERS = 500
 
 
 class ServerAudit:
-    """What keeps the audit trail of one process going.
+    """Writes and forwards the audit trail of one process.
 
     Args:
-        settings: Where the trail is, and who gets it.
-        registry: Whose trail it is.
+        settings: Name the file of the trail and its receivers.
+        registry: The registry that the trail is about.
 
     Raises:
         InvalidRequest: A setting is wrong.
@@ -43,13 +43,13 @@ class ServerAudit:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to write and to deliver. Raises `StoreError`."""
+        """Start to write and to deliver. Raises `StoreError`."""
         await self._writer.start()
         self._tasks.append(asyncio.create_task(self._writer.run()))
         self._tasks += [asyncio.create_task(forwarder.run()) for forwarder in self._forwarders]
 
     async def stop(self) -> None:
-        """Write what is left. What is not delivered yet is delivered after the next start."""
+        """Write the remaining lines. Lines that are not delivered yet are delivered after the next start."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -59,22 +59,22 @@ class ServerAudit:
 
     @property
     def dropped_lines(self) -> int:
-        """Notes and lines that were lost before they were written or delivered."""
+        """Number of notes and lines that were lost before they were written or delivered."""
         return self._registry.audit.dropped + sum(forwarder.dropped for forwarder in self._forwarders)
 
     @property
     def is_failing(self) -> bool:
-        """Whether the file cannot be written."""
+        """Whether writing the file fails."""
         return self._writer.failure is not None
 
 
 def has_audit(settings: ServerSettings) -> bool:
-    """Whether the settings want a trail."""
+    """Return whether the settings turn on an audit trail."""
     return bool(settings.audit_file or settings.audit_syslog or settings.audit_webhook)
 
 
 def note_refusal(notes: AuditNotes, caller: Caller, scope: AsgiScope, status: int, error: SteleError) -> None:
-    """Note a request that was refused because of who sent it: the path, without its query, which may hold anything."""
+    """Record a request that was refused because of its caller: the path without its query, which may hold secrets."""
     operation = error.operation if isinstance(error, Forbidden) else None
     kind, namespace, name = (error.resource if isinstance(error, Forbidden) else None) or (None, None, None)
     notes.note(

@@ -1,8 +1,8 @@
-"""Sessions of people who logged in to the pages: a cookie that holds their credentials, sealed, until it expires.
+"""Sessions of users who logged in to the pages: a cookie that holds their credentials, sealed, until it expires.
 
-A request for a page that brings the cookie is treated like one with the header of the credentials in it. So they are
-verified like all others: who is no longer in the password file, whose key was revoked or whose token expired is out
-at once. The cookie counts for pages only, and for a change only if the page that sent it is one of this server.
+A request for a page with the cookie is treated like a request with the credentials in a header. They are verified like
+all others, so a session ends at once when the user is removed from the password file, the key is revoked or the token
+expires. The cookie counts for pages only; for a change it counts only if a page of this server sent the request.
 """
 
 from __future__ import annotations
@@ -31,18 +31,21 @@ from stele.ui.options import COOKIE
 _logger = structlog.get_logger("stele.server")
 
 COLLECTION: Final = "ui.ended_sessions"
-"""Digests of sessions that somebody ended before they expired, with the time when they would have."""
+"""Digests of sessions that were ended before they expired, with the time when they would have expired."""
 KEY_VARIABLE: Final = "STELE_RESOLVED_SESSION_KEY"
-"""Variable in which a process hands the key down to its workers."""
+"""Environment variable in which a process passes the key to its workers."""
 LONGEST_CREDENTIALS: Final = 2800
-"""Bytes of credentials that fit, sealed, into what every browser takes for a cookie."""
+"""Highest number of bytes of credentials that, once sealed, fit into a cookie of every browser."""
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _MOST_ENDED: Final = 10_000
 _VIA: Final = "ui"
 
 
 class _Session(msgspec.Struct, array_like=True):
-    """What a cookie holds: the header of the credentials, and when the session expires, in seconds since 1970 UTC."""
+    """The content of a cookie: the header with the credentials, and when the session expires.
+
+    The time is in seconds since 1970 UTC.
+    """
 
     name: bytes
     value: bytes
@@ -50,18 +53,18 @@ class _Session(msgspec.Struct, array_like=True):
 
 
 class BrowserSessions:
-    """Begins, takes and ends sessions. See `stele.ui.options.LogIn`.
+    """Begins, checks and ends sessions. Implements `stele.ui.options.LogIn`.
 
     Args:
-        registry: Where ended sessions are noted.
+        registry: Stores ended sessions.
         authenticator: Verifies credentials.
-        key: What seals cookies, 32 bytes.
+        key: Key that seals cookies, 32 bytes.
         seconds: How long a session lasts at most.
-        takes_passwords: Whether people have user names and passwords.
-        takes_tokens: Whether people have API keys or tokens.
+        takes_passwords: Whether users can log in with user name and password.
+        takes_tokens: Whether users can log in with an API key or a token.
 
     Raises:
-        NotInstalled: The library that encrypts is missing.
+        NotInstalled: The encryption library is missing.
     """
 
     def __init__(
@@ -83,17 +86,17 @@ class BrowserSessions:
         self._ended: dict[str, int] = {}
 
     async def begin(self, user: str, secret: str, port: int, address: str) -> str:
-        """Verify what somebody typed, and return the value of a new cookie.
+        """Verify the credentials that a user entered, and return the value of a new cookie.
 
         Args:
             user: Name of the user; '' for a token or an API key.
             secret: The password, token or key.
-            port: To which the request came.
-            address: From which it came.
+            port: Port to which the request came.
+            address: Address from which it came.
 
         Raises:
-            Unauthenticated: They are not right.
-            Unavailable: That cannot be found out now.
+            Unauthenticated: The credentials are wrong.
+            Unavailable: The credentials cannot be verified now.
         """
         if user:
             header = b"authorization", b"Basic " + b64encode(f"{user}:{secret}".encode())
@@ -111,13 +114,14 @@ class BrowserSessions:
         return self._authenticator.find_principal(presented) or await self._authenticator.authenticate(presented)
 
     def has_session(self, headers: Headers) -> bool:
-        """Return whether a request brings the cookie of a session that goes on."""
+        """Return whether a request has the cookie of a valid session."""
         return self._open_session(headers) is not None
 
     def find_credentials(self, method: str, headers: Headers) -> tuple[bytes, bytes] | None:
-        """Return the header that the session of a request stands for; None where there is none, or it must not count.
+        """Return the header with the credentials of a request's session.
 
-        A request that changes something must say that a page of this server sent it.
+        Returns None where there is no session, and for a request that changes something unless a page of this server
+        sent it.
         """
         if method not in _SAFE_METHODS and not _is_sent_by_own_page(headers):
             return None
@@ -125,7 +129,10 @@ class BrowserSessions:
         return None if session is None else (session.name, session.value)
 
     async def end(self, headers: Headers) -> None:
-        """End the session of a request on all nodes, if it has one; where nothing can be written, on this one."""
+        """End the session of a request on all nodes, if it has one.
+
+        When the store rejects the write, the session ends in this process only.
+        """
         session, cookie = self._open_session(headers), _find_cookie(headers)
         if session is None or cookie is None:
             return
@@ -133,7 +140,7 @@ class BrowserSessions:
         self._ended = {each: until for each, until in self._ended.items() if until > now}
         if len(self._ended) < _MOST_ENDED:
             self._ended[digest] = session.expires
-        acting = CALLER.set(replace(CALLER.get(), is_system=True))  # Everybody may end his own session.
+        acting = CALLER.set(replace(CALLER.get(), is_system=True))  # Every user may end their own session.
         try:
             await collections.edit_collection(
                 self._registry, COLLECTION, lambda items: _note_end(items, digest, session.expires, now), via=_VIA
@@ -159,7 +166,7 @@ class BrowserSessions:
 
 
 def _note_end(items: collections.Items, digest: str, expires: int, now: int) -> tuple[collections.Changes, None]:
-    """Add an ended session, and forget those that have expired since."""
+    """Add an ended session, and delete those that have expired since."""
     old: dict[tuple[str, ...], bytes | None] = {key: None for key, until in items.items() if int(until) <= now}
     return {**old, (digest,): str(expires).encode()}, None
 
@@ -169,7 +176,7 @@ def _digest(cookie: bytes) -> str:
 
 
 def _find_cookie(headers: Headers) -> bytes | None:
-    """Return the value of the cookie; None where there is none, or several: then somebody else has planted one."""
+    """Return the value of the cookie. None where there is none, or several, because another site may have set one."""
     name = COOKIE.encode()
     values = [
         value
@@ -182,7 +189,7 @@ def _find_cookie(headers: Headers) -> bytes | None:
 
 
 def _is_sent_by_own_page(headers: Headers) -> bool:
-    """Return whether the browser says that a page of this server sent a request."""
+    """Return whether the `Origin` header names this server, so that one of its pages sent the request."""
     values = dict(headers)
     origin = values.get(b"origin", b"")
     return bool(origin) and is_same_origin(origin.decode("latin-1"), values.get(b"host", b""))
@@ -191,7 +198,7 @@ def _is_sent_by_own_page(headers: Headers) -> bool:
 def open_sessions(
     settings: ServerSettings, registry: Registry, authenticator: RequestAuthenticator | None, ports: dict[int, str]
 ) -> BrowserSessions | None:
-    """Return the sessions of a server; None where nobody logs in to its pages. Raises `InvalidRequest`."""
+    """Return the sessions of a server; None where users cannot log in to its pages. Raises `InvalidRequest`."""
     if authenticator is None or not settings.ui or not settings.ui_session_seconds:
         return None
     by_dialect = parse_methods(settings.authentication, set(ports.values()))
@@ -214,7 +221,7 @@ def open_sessions(
 
 
 def find_session_key(settings: ServerSettings) -> bytes:
-    """Return the key of the settings, else the one that the parent process handed down, else a new one."""
+    """Return the key from the settings, else the one passed by the parent process, else a new one."""
     if settings.ui_session_key:
         return read_key_bytes(parse_source("ui_session_key", settings.ui_session_key))
     handed_down = os.environ.get(KEY_VARIABLE, "")

@@ -1,4 +1,4 @@
-"""How clients of each dialect see one version: their words for it, and the path under which they read it."""
+"""Describes one version in the terms of each dialect, with the path under which its clients read it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from stele.protocol.cncf import group_id_of
 from stele.ui.options import ClientView, ClientWord
 
 _FIRST_NUMBER = 0
-"""Of a subject's versions in schema-repo."""
+"""First number of a subject's versions in schema-repo."""
 
 
 def describe_version(state: State, version: Version, *, schema_repo_ids: str) -> list[ClientView]:
-    """Return how clients of each dialect see a version.
+    """Return a description of a version for the clients of each dialect.
 
     Args:
-        state: Of the registry.
-        version: Which one.
+        state: State of the registry.
+        version: The version.
         schema_repo_ids: The setting of that name.
     """
     return [

@@ -1,4 +1,4 @@
-"""How much the connections of one process may ask of it."""
+"""Limits of the connections of one process."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import msgspec
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
-    """Bounds of the connections of one process.
+    """Limits of the connections of one process.
 
-    connections             open ones
-    address_connections     open ones of one client address
+    connections             number of open connections
+    address_connections     number of open connections of one client address
     header_bytes            length of a request's head
-    headers                 header fields of a request
+    headers                 number of header fields of a request
     header_seconds          time from the first byte of a request, or from connecting, to the end of its head
     body_seconds            time from there to the end of its body
-    idle_seconds            time from the end of an answer to the next request
+    idle_seconds            time from the end of a response to the next request
     """
 
     connections: int = 2048

@@ -1,8 +1,8 @@
-"""Connections within bounds: how many there are, how long they may wait for their client, how long a head may be.
+"""Connections with limits: on their number, on the time they wait for their client, and on the length of a head.
 
-The parser beneath has none of these bounds. A connection waits while its client has not sent the whole of a request, or
-nothing since the last answer. When there are too many connections, the one that has waited longest makes room, so a
-client that sends its request at once is served however many others send nothing.
+uvicorn's parser has none of these limits. A connection waits while its client has not sent the whole of a request, or
+nothing since the last response. When there are too many connections, the one that has waited longest is closed. So a
+client that sends its request at once is served, however many others send nothing.
 
 Source: docs/protocols/http.md#connections
 """
@@ -31,15 +31,15 @@ from stele.server.tls import has_outlived_authorities
 from stele.service.access import PeerCertificate
 
 CONNECTIONS: Final = "stele.connections"
-"""Key of the lifespan's state under which the application leaves its `ConnectionTable`."""
+"""Key of the lifespan's state under which the application stores its `ConnectionTable`."""
 
 _SWEEP_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 5.0
-"""How much longer than an idle connection one may stay whose client does not read the end of its answer."""
+"""Seconds that a connection may stay beyond the idle limit when its client does not read the end of a response."""
 _MOST_PIPELINED: Final = 100
-"""Requests of one connection that may wait for the answer to an earlier one."""
+"""Requests of one connection that may wait for the response to an earlier one."""
 _KEPT_FILES: Final = 64
-"""File descriptors that connections leave to everything else."""
+"""File descriptors that are reserved for everything but connections."""
 
 
 class CloseReason(StrEnum):
@@ -55,15 +55,15 @@ class CloseReason(StrEnum):
 
 
 FindAnswer = Callable[[ReceivedRequest], tuple[bytes, bytes, bytes] | None]
-"""Finds the answer to a request that is ready, as HTTP/1.1 writes it; see `Dispatcher.find_answer_at_once`."""
+"""Finds the cached response to a request, in the form of HTTP/1.1; see `Dispatcher.find_answer_at_once`."""
 
 
 class ConnectionTable:
     """The open connections of a process.
 
     Args:
-        limits: The bounds.
-        count_closed: Is told why a connection was closed by the server.
+        limits: The limits.
+        count_closed: Called with the reason when the server closes a connection.
     """
 
     def __init__(self, limits: ConnectionLimits, count_closed: Callable[[CloseReason], None]) -> None:
@@ -74,10 +74,10 @@ class ConnectionTable:
         self._waiting: dict[BoundedProtocol, float] = {}
         self.open = 0
         self.find_answer: FindAnswer | None = None
-        """Asked before the application is, once there is one."""
+        """Called before the application; None until the server has started."""
 
     def admit(self, connection: BoundedProtocol) -> bool:
-        """Note a new connection. False when there is no room for it and none that waits could be closed."""
+        """Add a new connection. Return False when there is no room for it and no waiting one could be closed."""
         address = connection.address
         self.open += 1
         self._addresses[address] += 1
@@ -90,7 +90,7 @@ class ConnectionTable:
         return oldest is not None
 
     def remove(self, connection: BoundedProtocol) -> None:
-        """Forget a connection that is closed."""
+        """Remove a connection that is closed."""
         self.open -= 1
         self._addresses[connection.address] -= 1
         if not self._addresses[connection.address]:
@@ -102,7 +102,7 @@ class ConnectionTable:
         self._waiting[connection] = until
 
     def end_wait(self, connection: BoundedProtocol) -> None:
-        """Note that a connection waits no more."""
+        """Note that a connection no longer waits."""
         self._waiting.pop(connection, None)
 
     async def close_overdue(self) -> None:
@@ -113,7 +113,7 @@ class ConnectionTable:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = loop.time()
             if (held_up := now - began - _SWEEP_SECONDS) > _SWEEP_SECONDS:
-                # Nothing was read meanwhile, whatever clients sent.
+                # The event loop was blocked: nothing was read meanwhile, even if clients sent data.
                 for connection in self._waiting:
                     self._waiting[connection] += held_up
             for connection in [row for row, until in self._waiting.items() if until <= now]:
@@ -121,7 +121,7 @@ class ConnectionTable:
 
 
 class BoundedProtocol(Http1Protocol):
-    """One connection. The work for a request ends when its client leaves."""
+    """One connection. The work for a request is cancelled when its client disconnects."""
 
     transport: JoinedWriteTransport
 
@@ -143,21 +143,21 @@ class BoundedProtocol(Http1Protocol):
         self.app = self._run_app
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Take a new connection, or refuse it when there is no room."""
+        """Accept a new connection, or refuse it when there is no room."""
         super().connection_made(JoinedWriteTransport(transport, self.loop))
         self.address = self.client[0] if self.client else ""
         self._own_address, port = self.server or ("", None)
         self._place = self.scheme or "", port or 0
         self._certificate = read_peer_certificate(transport.get_extra_info("peercert"))
         if self._certificate is not None and has_outlived_authorities(transport.get_extra_info("ssl_object")):
-            transport.abort()  # The client may begin anew, and is judged then.
+            transport.abort()  # The client may connect again with a full handshake, which checks its certificate.
         if self._table.admit(self):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
         else:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, CloseReason.NO_ROOM)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection, and end what is done for its client."""
+        """Remove the connection, and cancel the work for its client."""
         self._is_closed = True
         super().connection_lost(exc)
         self._table.remove(self)
@@ -171,7 +171,7 @@ class BoundedProtocol(Http1Protocol):
         except asyncio.CancelledError:
             if not self._is_closed:
                 raise
-            # The server beneath knows that of the newest request of a connection only, and there may be more of them.
+            # uvicorn notes the disconnect for the newest request of a connection only; there may be older ones.
             cycle: Any = getattr(send, "__self__", None)
             if cycle is not None:
                 cycle.disconnected = True
@@ -179,7 +179,7 @@ class BoundedProtocol(Http1Protocol):
             self._task = None
 
     def data_received(self, data: bytes) -> None:
-        """Take the next bytes. A head without end is refused."""
+        """Parse the next bytes. A head that is too long is refused."""
         if self._is_closed:
             return
         self._unparsed += len(data)
@@ -188,7 +188,7 @@ class BoundedProtocol(Http1Protocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, CloseReason.HEADER_SIZE)
 
     def on_message_begin(self) -> None:
-        """The first byte of a request is there."""
+        """Handle the first byte of a request."""
         super().on_message_begin()
         if self._certificate is not None:
             self.scope[PEER_CERTIFICATE] = self._certificate  # type: ignore[typeddict-unknown-key]  # ours
@@ -196,7 +196,7 @@ class BoundedProtocol(Http1Protocol):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
 
     def on_headers_complete(self) -> None:
-        """The head of a request is there.
+        """Handle the complete head of a request.
 
         Raises ValueError, which ends the parsing, when it is too long, or when too many requests wait.
         """
@@ -221,7 +221,7 @@ class BoundedProtocol(Http1Protocol):
         super().on_headers_complete()
 
     def _expects_short_body(self) -> bool:
-        """Whether the body is so short that it is read before anybody is asked for an answer."""
+        """Return whether the body is short enough to be read before the cache or the application is asked."""
         if self._table.find_answer is None:
             return False
         return not (self.expect_100_continue or self.parser.should_upgrade()) and is_short_body(self.headers)
@@ -230,7 +230,7 @@ class BoundedProtocol(Http1Protocol):
         return self._held_body is not None or super()._is_reading_body()
 
     def _begin_held_request(self) -> None:
-        """Have the application answer a request whose body was waited for."""
+        """Pass a request whose body was waited for to the application."""
         body, self._held_body = self._held_body, None
         if body is not None:
             super().on_headers_complete()
@@ -238,7 +238,10 @@ class BoundedProtocol(Http1Protocol):
                 super().on_body(bytes(body))
 
     def _answer_at_once(self, method: str, body: bytes = b"") -> bool:
-        """Write the answer to a request, if it is ready and nothing is left to be sent before it."""
+        """Write the cached response to a request, if there is one and nothing is left to be sent before it.
+
+        Returns whether it was written.
+        """
         parser, transport = self.parser, self.transport
         find_answer = self._table.find_answer
         if find_answer is None or parser.get_http_version() != "1.1":
@@ -260,7 +263,7 @@ class BoundedProtocol(Http1Protocol):
         return True
 
     def _render_default_headers(self) -> bytes:
-        """Headers of every answer, such as the date, which the server makes anew every second."""
+        """Return the headers of every response, such as the date, which the server renews every second."""
         known, rendered = self._default_headers
         if known is not self.server_state.default_headers:
             rendered = b"".join([b"%b: %b\r\n" % pair for pair in self.server_state.default_headers])
@@ -268,7 +271,7 @@ class BoundedProtocol(Http1Protocol):
         return rendered
 
     def on_body(self, body: bytes) -> None:
-        """More of a body is there."""
+        """Handle the next part of a body."""
         self._unparsed = 0
         if self._held_body is None:
             super().on_body(body)
@@ -276,7 +279,7 @@ class BoundedProtocol(Http1Protocol):
             self._held_body += body
 
     def on_message_complete(self) -> None:
-        """The whole of a request is there."""
+        """Handle the end of a request."""
         self._unparsed = 0
         if self._is_answered:
             self._is_answered = False
@@ -290,36 +293,36 @@ class BoundedProtocol(Http1Protocol):
             self._begin_held_request()
         super().on_message_complete()
         self._table.end_wait(self)
-        # A long body has paused the reading, and who does not read does not see that the client leaves.
+        # A long body has paused reading. Without reading, the disconnect of the client is not detected.
         self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
-        """An answer is sent, or in the buffers of the connection."""
+        """Start to wait for the next request after a response is sent, or is in the buffers of the connection."""
         super().on_response_complete()
         if self._is_between_requests() and not self._is_closed:
             self._wait(CloseReason.IDLE_TIME, self._limits.idle_seconds + _FLUSH_SECONDS)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no request, unless it was refused for another reason already."""
+        """Answer 400 to malformed data, unless it was refused for another reason already."""
         if not self._is_closed:
             super().send_400_response(msg)
 
     def shutdown(self) -> None:
-        """Let a request that is under way end; one that only waits for something to happen ends at once."""
+        """Let a running request finish. A request that only waits for an event is ended at once."""
         self._begin_held_request()
         super().shutdown()
         if not self._is_between_requests() and self.cycle.scope["state"].get(WAITING):
             self.transport.close()
 
     def give_up(self) -> None:
-        """Close a connection that has waited too long; a request that has begun gets 408."""
+        """Close a connection that has waited too long. A request that has begun gets 408."""
         if self._overdue is CloseReason.IDLE_TIME or (self._overdue is CloseReason.HEADER_TIME and not self._unparsed):
             self.abort(self._overdue)
         else:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, self._overdue)
 
     def abort(self, reason: CloseReason) -> None:
-        """Close the connection as it is."""
+        """Close the connection at once, without sending anything."""
         self._is_closed = True
         self._table.end_wait(self)
         self._table.count_closed(reason)
@@ -333,7 +336,7 @@ class BoundedProtocol(Http1Protocol):
         self._table.begin_wait(self, self.loop.time() + seconds)
 
     def _refuse(self, status: HTTPStatus, reason: CloseReason) -> None:
-        """Answer with an error, in plain text since no dialect has seen the request, and close the connection."""
+        """Send an error in plain text, since no dialect has seen the request, and close the connection."""
         if self._is_closed:
             return
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
@@ -353,7 +356,7 @@ class BoundedProtocol(Http1Protocol):
 
 
 def _count_file_descriptors() -> int:
-    """How many files this process may open, after asking for as many as the system lets it have."""
+    """Return how many files this process may open, after raising the limit to the system's maximum."""
     try:
         import resource  # POSIX only
     except ImportError:

@@ -1,4 +1,4 @@
-"""Answers that pages of other origins may read, where the settings name those origins.
+"""Lets pages of other origins read responses, where the settings name those origins.
 
 Source: docs/protocols/http.md#other-origins
 """
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from stele.server.asgi import App, AsgiScope, HeaderPairs, Message, Receive, Send
 
 _EXPOSED = b"ETag, Location, Retry-After, Stele-Ruleset, X-Request-ID"
-"""Headers of answers that a page may read besides those every page may."""
+"""Response headers that a page may read in addition to those that every page may read."""
 _PREFLIGHT = [
     (b"access-control-allow-methods", b"DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"),
     (b"access-control-allow-headers", b"*, Authorization"),
@@ -20,7 +20,7 @@ _ASKED = (b"vary", b"origin, access-control-request-method, access-control-reque
 
 
 class CrossOriginApp:
-    """An ASGI application around another: it answers preflights itself and marks answers to the origins named.
+    """An ASGI application that wraps another: it answers preflights and adds CORS headers for the named origins.
 
     Args:
         app: The application.
@@ -39,7 +39,7 @@ class CrossOriginApp:
             return
         marks = self._mark_origin(origin)
         if scope["method"] == "OPTIONS" and _find_header(scope["headers"], b"access-control-request-method"):
-            # A browser takes an answer without marks for a refusal.
+            # A browser treats a response without CORS headers as a refusal.
             headers = [*marks, _ASKED, *(_PREFLIGHT if marks else ())]
             await send({"type": "http.response.start", "status": 204, "headers": headers})
             await send({"type": "http.response.body", "body": b""})

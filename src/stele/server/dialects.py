@@ -1,7 +1,8 @@
-"""Which dialects a server speaks, and where: the one line of each.
+"""The table of dialects that a server speaks, and where each is mounted.
 
-A dialect answers the paths that begin with one of its segments, everything below a prefix of its own name
-(`/pravega/v1/groups`), and, told so by `listen`, every path of a port of its own. The first one takes what is left.
+A dialect answers the paths that begin with one of its segments, and everything below a prefix of its own name
+(`/pravega/v1/groups`). If `listen` gives it a port of its own, it answers every path of that port. The first dialect
+answers all other paths.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ T = TypeVar("T")
 class DialectEntry(NamedTuple):
     """One dialect and where it is mounted.
 
-    name      in metrics, of its prefix, its documents and its port
-    title     for people
+    name      its name in metrics, prefix and documents, and for its port
+    title     its name for users
     segments  beginnings of paths, of one segment or two
-    options   its options, from the settings; raises `InvalidRequest`
+    options   makes its options from the settings; raises `InvalidRequest`
     build     makes its application, from the registry and the options
-    root      what its paths begin with, and clients of its own port leave out
-    media     types that mean this dialect on paths of the first one
-    immutable templates of paths whose answers never change, until a permanent deletion
-    repeatable beginnings of paths with endpoints for POST that may answer the same again (`REPEATABLE`)
+    root      beginning of its paths, which clients of its own port leave out
+    media     media types that mean this dialect on paths of the first one
+    immutable templates of paths whose responses never change, until a permanent deletion
+    repeatable beginnings of paths with endpoints for POST whose responses may be cached (`REPEATABLE`)
     """
 
     name: str
@@ -99,7 +100,7 @@ def _xregistry_options(settings: ServerSettings) -> xregistry.XregistryOptions:
 
 
 def _request_limit_only(options: Callable[..., T]) -> Callable[[ServerSettings], T]:
-    """The options of a dialect that has no settings but the longest request."""
+    """Return the options of a dialect whose only setting is the highest length of a request."""
     return lambda settings: options(max_request_bytes=settings.max_request_bytes)
 
 
@@ -188,20 +189,20 @@ def _build_ui(registry: Registry, options: UiOptions) -> RegistryApplication:
 
 
 UI = DialectEntry(UI_NAME, "Web pages", UI_SEGMENTS, _ui_options, _build_ui, root="/ui")
-"""The pages, which are no dialect: they are mounted like one."""
+"""The web pages. They are no dialect, but are mounted like one."""
 MOUNTS = (*DIALECTS, UI)
-"""All that a server answers."""
+"""Everything that a server can mount."""
 
 
 def list_mounts(settings: ServerSettings) -> tuple[DialectEntry, ...]:
-    """Return what a server with these settings answers."""
+    """Return what a server with these settings mounts."""
     return MOUNTS if settings.ui else DIALECTS
 
 
 class DeferredApp:
     """An ASGI application that is built when its first request arrives.
 
-    A server that speaks eight dialects starts as fast as one that speaks none; most servers are asked in one or two.
+    So a server with eight dialects starts as fast as one with none; most servers are used through one or two.
     """
 
     def __init__(self, build: Callable[[], App]) -> None:
@@ -224,16 +225,16 @@ def build_dispatcher(
     authenticator: Authenticator | None = None,
     sessions: BrowserSessions | None = None,
 ) -> Dispatcher:
-    """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect.
+    """Return one dispatcher for every dialect of the registry. Raises `InvalidRequest` for a port of no dialect.
 
     Args:
-        registry: What the dialects are about.
-        settings: Their settings, and those of the front.
-        metrics: Where requests are counted.
-        guard: Refuses what pages of other sites send; None: nothing is refused.
-        authenticator: Finds out who sends a request; None: nobody is asked.
-        sessions: Those of people who log in to the pages; None: nobody can.
-        trace_app: Puts a span around each request of a dialect, by name; no answer is given again then.
+        registry: The registry that the dialects serve.
+        settings: Settings of the dialects and of the dispatcher.
+        metrics: Counts the requests.
+        guard: Refuses requests that pages of other sites send; None: nothing is refused.
+        authenticator: Determines the sender of a request; None: all callers are anonymous.
+        sessions: Sessions of users who log in to the pages; None: users cannot log in.
+        trace_app: Puts a span around each request of a dialect, by name; no response is cached then.
     """
     answers = AnswerOptions(settings.cache_seconds, settings.compression_bytes)
 
@@ -269,7 +270,7 @@ def build_dispatcher(
 
 
 def parse_ports(listen: Iterable[str], mounts: Iterable[DialectEntry] = MOUNTS) -> Mapping[int, str]:
-    """Dialects by port, from `name=port` items. Raises `InvalidRequest` for what is no such thing.
+    """Return dialects by port, from `name=port` items. Raises `InvalidRequest` for a malformed item.
 
     Args:
         listen: The items.

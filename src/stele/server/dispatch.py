@@ -1,7 +1,8 @@
-"""The ASGI front: what happens to every request before and after a dialect sees it.
+"""The outermost ASGI application: what happens to every request before and after a dialect handles it.
 
-Raw path (a `%2F` inside a name survives), HEAD as GET without a body, dispatch by first path segment to one application
-per dialect, who is asking, request ids, metrics and logs; and the answers that were given before (`answer_cache`).
+It uses the raw path (a `%2F` inside a name survives) and handles HEAD as GET without a body. It dispatches by the first
+path segments to one application per dialect, authenticates the caller, adds request ids, and writes metrics and logs.
+It also returns cached responses (`answer_cache`).
 """
 
 from __future__ import annotations
@@ -56,30 +57,30 @@ _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _REQUEST_ID_HEADER: Final = b"x-request-id"
 _RETRY_AFTER = (b"retry-after", b"1")
 PEER_CERTIFICATE: Final = "stele.certificate"
-"""Key of the ASGI scope under which a connection leaves the certificate of its client; absent: there is none."""
+"""Key of the ASGI scope under which a connection stores the certificate of its client; absent: there is none."""
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
-"""Keeps browsers from taking an answer for a page or a script that says it is something else."""
+"""Keeps browsers from treating a response as a page or a script when its content type is another one."""
 PAGES = "/ui"
-"""Where the pages for people are, which take sessions for credentials."""
+"""Path of the web pages, which accept sessions as credentials."""
 _KEPT_STATUS = frozenset({200, 304})
-"""Status of answers that may be given again."""
+"""Status codes of responses that may be cached."""
 _CLIENT_LEFT = 499
-"""Status under which requests are counted whose client left before the answer."""
+"""Status code under which requests are counted whose client disconnected before the response."""
 _MEDIA_HEADERS = frozenset({b"accept", b"content-type"})
 _SUBJECT_NAMES = ("subject", "group", "schema")
-"""What dialects call a subject in their paths."""
+"""Names of path parameters for a subject in the dialects."""
 _REASON_CHARACTERS = 300
 _AGENT_BYTES = 200
 _SLOW_HEADERS = frozenset(
     {b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"origin", b"x-forwarded-proto"}
 )
-"""Headers of requests that are not answered at once: they have a body, or others than the cache read them."""
+"""Headers of requests that are not answered at once: they announce a body, or more than the cache reads them."""
 _DRAINED_BYTES = 64 * 1024 * 1024
-"""What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
+"""Bytes of a refused body that are still read, so that the client receives the error instead of a broken connection."""
 
 
 class MountedDialect(NamedTuple):
-    """A dialect's application, its name in metrics, and what clients leave out of paths on a port of its own."""
+    """A dialect's application, its name in metrics, and the path prefix that clients omit on a port of its own."""
 
     dialect: str
     app: App
@@ -87,7 +88,7 @@ class MountedDialect(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """Who answers a request, under which path, and what was taken off the front of it."""
+    """The dialect that handles a request, the path for it, and the prefix that was removed from the path."""
 
     mount: MountedDialect
     path: str
@@ -95,12 +96,14 @@ class _Target(NamedTuple):
 
 
 class Dispatcher:
-    """The outermost application. `mounts` maps beginnings of paths to dialects; `fallback` takes the rest.
+    """The outermost application.
 
-    A beginning is one segment or two (`v1`, `v1/metadata`); the longer one wins. names are the dialects a first segment
-    that is nobody's beginning can name (`/pravega/v1/groups`); ports are those that belong to one dialect alone. media
-    are types by which clients mean another dialect than the fallback on its paths: as that of their body, or as the one
-    they would most like to get.
+    mounts     dialects by the beginning of the path, one segment or two (`v1`, `v1/metadata`); the longer one wins
+    fallback   dialect for all other paths
+    names      dialects by name, for paths whose first segment is no beginning in `mounts` (`/pravega/v1/groups`)
+    ports      dialects that have a port of their own
+    media      media types by which clients select another dialect on paths of the fallback: as the type of their body,
+               or as the type that they prefer to receive
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class Dispatcher:
         sessions: BrowserSessions | None = None,
     ) -> None:
         self._sessions = sessions
-        """Those of people who logged in to the pages; None: nobody can."""
+        """Sessions of users who logged in to the pages; None: users cannot log in."""
         self._note_refusal = note_refusal
         self.mounts = dict(mounts)
         self._fallback = fallback
@@ -134,17 +137,17 @@ class Dispatcher:
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticator = authenticator
-        """None: every caller is nobody in particular, and nobody is asked who he is."""
+        """Authenticates callers; None: every caller is anonymous."""
         self._guard = guard
         self._rates = rates if rates is not None and rates.is_limiting else None
         self._slow_headers = _SLOW_HEADERS if self._rates is None else _SLOW_HEADERS | {b"x-forwarded-for"}
         if sessions is not None:
-            self._slow_headers |= {b"cookie"}  # which may say who sends a request
-        # Every POST is logged with the address of its client, which a proxy says in a header.
+            self._slow_headers |= {b"cookie"}  # it may contain credentials
+        # Every POST is logged with the address of its client, which a proxy puts into a header.
         self._slow_headers_of_posts = (self._slow_headers | {b"x-forwarded-for"}) - {b"content-length"}
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
-        """Bound once: that costs as much as giving a cached answer."""
+        """Bound once, because binding takes as long as returning a cached response."""
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -181,7 +184,7 @@ class Dispatcher:
         await self._dispatch(scope, inner, receive, send, target.mount, started, key)
 
     def _add_credentials(self, sessions: BrowserSessions, scope: AsgiScope) -> AsgiScope:
-        """Return a request for a page with the credentials of its session, others as they are."""
+        """Return a request for a page with the credentials of its session added, other requests unchanged."""
         path, own = scope["path"], self._ports.get((scope.get("server") or ("", 0))[1])
         is_page = own.root == PAGES if own is not None else path == PAGES or path.startswith(f"{PAGES}/")
         if not is_page or any(name in CREDENTIAL_HEADERS for name, _ in scope["headers"]):
@@ -190,7 +193,7 @@ class Dispatcher:
         return scope if header is None else {**scope, "headers": [*scope["headers"], header]}
 
     async def identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
-        """Return who asks, and why the request is refused before anything is done for it, if it is."""
+        """Return the principal of a request, and the error if the request is refused before it is handled."""
         headers = scope["headers"]
         address, port = scope.get("server") or ("", 0)
         if self._guard is not None:
@@ -206,7 +209,7 @@ class Dispatcher:
         try:
             principal = self._authenticator.find_principal(presented)
             if principal is None:
-                # To try a password is dear, and guessing takes many: each counts for the address it comes from.
+                # Verifying a password is expensive, and guessing takes many attempts. Each one counts for its address.
                 refusal = self._find_excess(ANONYMOUS, client, scope["method"])
             if principal is None and refusal is None:
                 async with asyncio.timeout(self._request_seconds):
@@ -218,18 +221,18 @@ class Dispatcher:
         return principal or ANONYMOUS, refusal
 
     def _find_excess(self, principal: Principal, address: str, method: str) -> TooManyRequests | None:
-        """Count a request where there are rates, and return why it is refused, if it is one too many."""
+        """Count a request where there are rate limits. Return the error if the request exceeds one."""
         return self._rates.find_refusal(principal, address, method) if self._rates is not None else None
 
     def list_challenges(self, scope: AsgiScope) -> list[tuple[bytes, bytes]]:
-        """Return the headers of a 401, which say how a caller may prove who he is."""
+        """Return the headers of a 401 that name the ways in which a caller can authenticate."""
         if self._authenticator is None:
             return []
         port = (scope.get("server") or ("", 0))[1] or 0
         return [(b"www-authenticate", challenge) for challenge in self._authenticator.list_challenges(port)]
 
     def find_answer_at_once(self, request: ReceivedRequest) -> tuple[bytes, bytes, bytes] | None:
-        """Return a cached answer as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
+        """Return a cached response in the form of HTTP/1.1, and count it; None: the request is handled normally.
 
         Returns:
             The status line; the headers, without an empty line at their end; the body.
@@ -261,7 +264,7 @@ class Dispatcher:
         answer = cache.find_answer(
             make_key(request.method, request.target, key_headers, request.place, principal, digest)
         )
-        # Where rules name addresses, what proxies say of them is read first.
+        # Where access rules name addresses, the headers of proxies must be read first.
         if answer is None or not answer.raw_headers or answer.position.rules.has_hosts:
             return None
         if self._rates is not None and self._rates.find_refusal(principal, request.client, request.method) is not None:
@@ -278,7 +281,7 @@ class Dispatcher:
     def _find_principal_at_once(
         self, request: ReceivedRequest, credentials: list[tuple[bytes, bytes]]
     ) -> Principal | None:
-        """Return who sends a request with these headers with credentials; None: that takes waiting, or is refused."""
+        """Return the principal of a request with these credential headers; None: that needs waiting, or is refused."""
         authenticator, port = self._authenticator, request.place[1]
         if authenticator is None:
             return ANONYMOUS
@@ -293,7 +296,10 @@ class Dispatcher:
     async def _identify_request(
         self, scope: AsgiScope, receive: Receive, principal: Principal
     ) -> tuple[AnswerKey | None, Receive]:
-        """The key of a request whose answer can be kept, or None; and who gives its body, which is read for it."""
+        """Return the cache key of a request, None if its response cannot be cached; and the `receive` to use.
+
+        The body of such a POST is read for its key; the returned `receive` yields it again.
+        """
         method, digest = scope["method"], b""
         if method == "POST" and scope["path"].startswith(self._repeatable):
             body = scope.get(SHORT_BODY)
@@ -328,7 +334,7 @@ class Dispatcher:
         self, scope: AsgiScope, dialect: str, status: int, started: float, request_id: bytes, **details: str
     ) -> None:
         logger, is_write = self._logger, scope["method"] not in {"GET", "HEAD", "OPTIONS"}
-        # Whoever sends too many requests must not fill the log: a metric counts those.
+        # A client that sends too many requests must not fill the log. A metric counts its requests.
         log = logger.error if status >= 500 else logger.info if is_write and status != 429 else logger.debug
         log(
             "request",
@@ -345,7 +351,7 @@ class Dispatcher:
         return self.mounts.get("/".join(segments[:2])) or self.mounts.get(segments[0])
 
     def _serve_at_root(self, own: MountedDialect, path: str) -> _Target:
-        """A request on a port that is the dialect's own."""
+        """Return the target of a request on a port that belongs to one dialect."""
         whole = path.startswith("/_docs/") or self._find_mount(path[1:].split("/", 2)) is own
         return _Target(own, path if whole else own.root + path)
 
@@ -363,7 +369,7 @@ class Dispatcher:
         return _Target(named, path.removeprefix(base) or "/", base)
 
     def _by_media_type(self, target: _Target, headers: Headers) -> _Target:
-        """The target, or on paths of the fallback the dialect whose media type the client names."""
+        """Return the target; on paths of the fallback, the dialect whose media type the client names."""
         if target.mount is not self._fallback or target.base or target.path.startswith("/_docs/"):
             return target
         media_headers = [(name, value.lower()) for name, value in headers if name in _MEDIA_HEADERS]
@@ -422,7 +428,7 @@ class Dispatcher:
 
 
 class _AnswerTracker:
-    """The `send` of a dialect: adds the request id, notes the status, and leaves out the body of a HEAD."""
+    """The `send` of a dialect: adds the request id, records the status, and omits the body of a HEAD."""
 
     def __init__(
         self,
@@ -441,7 +447,7 @@ class _AnswerTracker:
         self.head = head
         self.status = 500
         self.kept: tuple[Message, Message] | None = None
-        """The answer as the dialect gave it, in two messages, if it can be given again: 200 or 304, and whole."""
+        """The response of the dialect in two messages, if it can be cached: status 200 or 304, and complete."""
         self._start: Message = {}
 
     async def __call__(self, message: Message) -> None:
@@ -460,7 +466,7 @@ class _AnswerTracker:
         elif self.head and message["type"] == "http.response.body":
             message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}
         elif message["type"] == "http.response.body" and self.status in _KEPT_STATUS:
-            # Only the last part of an answer is its first one, too, in an answer that is whole.
+            # A response is complete if its last part is also its first one.
             is_whole = self._start and not message.get("more_body", False)
             body = {"type": "http.response.body", "body": message.get("body", b"")}
             self.kept = (self._start, body) if is_whole else None
@@ -468,7 +474,7 @@ class _AnswerTracker:
         await self._send(message)
 
     async def receive(self) -> Message:
-        """The next message from the client, noting whether its body has come to an end: nothing follows that."""
+        """Return the next message from the client, and record whether the body has ended; nothing follows its end."""
         message = await self._receive()
         self._unread = bool(message.get("more_body", False))
         return message
@@ -480,7 +486,7 @@ class _AnswerTracker:
 
 
 def _make_caller(scope: AsgiScope, dialect: str, request_id: bytes) -> Caller:
-    """Return who sent a request, as far as the server knows."""
+    """Return the caller of a request, as far as the server knows it."""
     agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
     return Caller(
         scope[PRINCIPAL], _find_address(scope), dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode()
@@ -488,37 +494,37 @@ def _make_caller(scope: AsgiScope, dialect: str, request_id: bytes) -> Caller:
 
 
 def _describe_caller(principal: Principal, scope: AsgiScope) -> str:
-    """Return who asked: by name, else by address."""
+    """Return the name of the caller, else its address."""
     return principal.name or _find_address(scope)
 
 
 def _find_address(scope: AsgiScope) -> str:
-    """Return where a request came from, '' when that is not known."""
+    """Return the address a request came from, '' when it is not known."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
 
 def _find_subject(scope: AsgiScope) -> str:
-    """Return the name of the subject a request was about, as its path has it."""
+    """Return the name of the subject in the path of a request, '' if there is none."""
     names = scope.get("path_params") or {}
     return next((str(names[name]) for name in _SUBJECT_NAMES if name in names), "")
 
 
 def _describe_error(scope: AsgiScope) -> str:
-    """Return why a request was refused."""
+    """Return the message of the error that a request was refused with, shortened; '' if there is none."""
     error = scope.get(ERROR)
     return "" if error is None else shorten(error_message(error), _REASON_CHARACTERS, placeholder=" …")
 
 
 def _names_media_type(headers: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
-    """Whether these headers name a media type: that of the body decides, else what the client would like to get."""
+    """Return whether headers select a media type: as the type of the body, or as the type the client prefers."""
     accept = ", ".join(value.decode("latin-1") for name, value in headers if name == b"accept")
     sent = (bare_media_type(value.decode("latin-1")) for name, value in headers if name == b"content-type")
     return media_type in sent or is_preferred(accept, media_type)
 
 
 def _decode_path(scope: AsgiScope) -> str:
-    """The decoded path, with slashes that belong to a name told apart from those between segments."""
+    """Return the decoded path, in which slashes inside a name differ from those between segments."""
     raw: bytes = scope.get("raw_path") or b""
     return decode_path(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
 
@@ -528,12 +534,12 @@ def _make_request_id(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _choose_request_id(request_id: bytes) -> bytes:
-    """Return the id that a client has given, if it is one, else a new one."""
+    """Return the id that a client has sent if it is valid, else a new one."""
     return request_id if request_id and _REQUEST_ID.match(request_id) else next(_unique_ids)
 
 
 def _number_ids() -> Iterator[bytes]:
-    """Yield ids of 32 hexadecimal digits that no other process yields: random ones and a number."""
+    """Yield ids of 32 hexadecimal digits that no other process yields: a random prefix and a number."""
     prefix = os.urandom(8).hex()
     return (f"{prefix}{number:016x}".encode() for number in count())
 
@@ -542,7 +548,7 @@ _unique_ids = _number_ids()
 
 
 def _begin_ids_anew() -> None:
-    """Number the requests of a process that was forked from this one otherwise than its parent."""
+    """Choose a new prefix for request ids in a forked process, different from that of its parent."""
     global _unique_ids  # noqa: PLW0603 - the process has one
     _unique_ids = _number_ids()
 

@@ -1,4 +1,4 @@
-"""Delivery of changes by one node: loaded and started when somebody follows the registry."""
+"""Delivery of changes by one node. Its modules are loaded when the registry gets its first subscription or exporter."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from stele.service.delivery.stats import DeliveryStats
 from stele.service.registry import Registry
 
 _LOOK_SECONDS: Final = 60.0
-"""How often a server whom nobody follows looks for followers, besides when the log has grown."""
+"""Seconds between two checks for the first subscription or exporter. A new record in the log also causes a check."""
 _PAUSE_SECONDS: Final = 0.05
-"""How long it leaves the log alone after a look, so that a look is not a cost of every write."""
+"""Seconds to pause after a check, so that not every write causes a check."""
 
 
 async def deliver_changes(registry: Registry, settings: ServerSettings, stats: DeliveryStats) -> None:

@@ -1,4 +1,4 @@
-"""Who reaches a server, and whether they are asked who they are: checked before it serves."""
+"""Checks before serving whether other machines can reach a server without authentication."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stele.server.settings import ServerSettings
 
 
 def check_exposure(settings: ServerSettings, places: Iterable[tuple[str, str]]) -> None:
-    """Raise `InvalidRequest` where everybody on other machines could do everything, and nobody has said so.
+    """Raise `InvalidRequest` where other machines can use the server without authentication and `insecure` is not set.
 
     Args:
-        settings: Those of the server.
-        places: What it listens on: an address, or '' for a socket in the file system; and the dialect whose own port
-            that is, '' for all of them.
+        settings: Settings of the server.
+        places: What it listens on: an address, or '' for a Unix socket; and the dialect that the port belongs to, ''
+            for a port of all dialects.
     """
     places = list(places)
     methods = parse_methods(settings.authentication, {dialect for _, dialect in places if dialect})

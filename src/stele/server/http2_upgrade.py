@@ -1,7 +1,7 @@
-"""Requests that offer to go on in HTTP/2, as Java's own client makes every one it sends without TLS.
+"""Declines offers to upgrade to HTTP/2, which Java's HTTP client makes in every request without TLS.
 
-The offer may be declined by answering in HTTP/1.1 (RFC 7540, section 3.2). The parser beneath takes it for a change of
-protocol, though: the body that follows would not be read. So it does not get to see the offer.
+A server may decline the offer by answering in HTTP/1.1 (RFC 7540, section 3.2). But the parser of uvicorn takes it as a
+change of protocol and does not read the body that follows. So the offer is hidden from the parser.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _OFFER = re.compile(rb"^upgrade(?=:[ \t]*h2c[ \t]*\r\n)", re.IGNORECASE | re.MULTILINE)
 _DECLINED = b"offered"
-"""Name of the header instead, of the same length."""
+"""Name that replaces the header `upgrade`; it has the same length."""
 _LONGEST_LINE = 1024
-"""Bytes of a line that are kept back until it is complete; the offer is shorter."""
+"""Highest number of bytes of a line that are held back until it is complete; the offer is shorter."""
 
 
 class Http1Protocol(HttpToolsProtocol):
-    """HTTP/1.1 that stays what it is."""
+    """HTTP/1.1 without upgrades to HTTP/2."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._line = b""
 
     def data_received(self, data: bytes) -> None:
-        """Take the next bytes of a connection. A line of a head is passed on when all of it is there."""
+        """Parse the next bytes of a connection. A line of a head is passed on when it is complete."""
         if not self._is_reading_body():
             data, self._line = split_whole_lines(self._line + data)
             data = remove_upgrade_offer(data)
@@ -38,7 +38,7 @@ class Http1Protocol(HttpToolsProtocol):
 
 
 def split_whole_lines(data: bytes) -> tuple[bytes, bytes]:
-    """What can be passed on, and the beginning of a line of a head that has to wait for its end."""
+    """Return the bytes that can be passed on, and an incomplete line of a head that has to wait for its end."""
     if b"\r\n\r\n" in data or data.startswith(b"\r\n"):
         return data, b""
     end = data.rfind(b"\n") + 1
@@ -46,7 +46,7 @@ def split_whole_lines(data: bytes) -> tuple[bytes, bytes]:
 
 
 def remove_upgrade_offer(data: bytes) -> bytes:
-    """Lines of a request's head, perhaps with what follows it, without the offer of another protocol."""
+    """Return the given bytes without the offer of another protocol in the head at their start."""
     if b"h2c" not in data or data.startswith(b"\r\n"):
         return data
     end = data.find(b"\r\n\r\n")

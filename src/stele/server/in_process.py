@@ -1,6 +1,6 @@
-"""A server in this process and on no port: its application in an event loop of its own, reached from any other.
+"""A server in this process without a port: its application runs in an event loop of its own, usable from any other.
 
-Commands that open a store themselves use it, and the registry that `stele.testing` hands to users' tests.
+It is used by commands that open a store themselves, and by the registry that `stele.testing` offers to users' tests.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from stele.storage import open_log
 T = TypeVar("T")
 
 _SECONDS = 600.0
-"""How long a start or one request may take."""
+"""Timeout in seconds of a start or of one request."""
 
 
 class InProcessServer:
     """A server whose event loop runs in a thread. Raises what `Server.start` raises.
 
-    It is an ASGI application itself: other event loops may call it. Other processes may serve the same store meanwhile:
-    this is one more node of it.
+    It is an ASGI application itself: other event loops may call it. It is one more node of its store, so other
+    processes may serve the same store meanwhile.
 
     Args:
-        settings: What to serve; host, port and workers count for nothing.
-        wrap: Makes the application that is served out of the server's, for tests that stand between.
+        settings: What to serve; host, port and workers are ignored.
+        wrap: Returns the application to serve, given the server's; for tests that intercept requests.
     """
 
     def __init__(self, settings: ServerSettings, wrap: Callable[[App], App] = lambda app: app) -> None:
@@ -76,7 +76,7 @@ class InProcessServer:
         await asyncio.wrap_future(self.submit(_coroutine(self._app(scope, receive_there, send_there))))
 
     def empty_log(self) -> None:
-        """Begin anew with an empty log; for logs in memory."""
+        """Start again with an empty log; for logs in memory."""
         self.run(self._empty_log())
 
     async def _empty_log(self) -> None:
@@ -102,7 +102,7 @@ class InProcessTransport(httpx.BaseTransport):
         self._asgi = httpx.ASGITransport(server)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request, whole."""
+        """Return the complete response to one request."""
         return self.server.run(self._answer_request(request))
 
     async def _answer_request(self, request: httpx.Request) -> httpx.Response:

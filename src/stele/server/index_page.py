@@ -1,6 +1,6 @@
-"""The page at `/`: what is here, for people with a browser; the same as JSON for programs that ask for it.
+"""The page at `/`: an overview of the server for browsers, and the same as JSON for programs that ask for it.
 
-Clients of the Confluent API ask `/` whether a registry is there, and get the empty object of that API.
+Clients of the Confluent API request `/` to check whether a registry is there, and get the empty object of that API.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class IndexedDialect(msgspec.Struct, frozen=True):
 
     Attributes:
         name: Its name in settings, metrics and prefixes.
-        title: Its name for people.
-        paths: What its paths begin with.
-        prefix: What its paths may have in front, where another API has the same ones.
+        title: Its name for users.
+        paths: Beginnings of its paths.
+        prefix: Optional prefix of its paths, for use where another API has the same paths.
         openapi: Path of its OpenAPI document.
     """
 
@@ -40,11 +40,11 @@ class IndexedDialect(msgspec.Struct, frozen=True):
 
 
 class RegistryCounts(msgspec.Struct, frozen=True):
-    """How much a registry holds.
+    """Number of objects in a registry.
 
     Attributes:
         schemas: Different schema texts.
-        subjects: Subjects, those with soft-deleted versions only included.
+        subjects: Subjects, including those with soft-deleted versions only.
         versions: Their versions, soft-deleted ones included.
         ids: Schema ids, of all namespaces.
         position: Sequence number of the newest record of the log.
@@ -58,7 +58,7 @@ class RegistryCounts(msgspec.Struct, frozen=True):
 
 
 class ServerIndex(msgspec.Struct, frozen=True):
-    """What a server says at `/`."""
+    """The content of the page at `/`."""
 
     version: str
     status: str
@@ -69,11 +69,11 @@ class ServerIndex(msgspec.Struct, frozen=True):
     dialects: Sequence[IndexedDialect]
     health: dict[str, str]
     ui: str | None
-    """Path of the pages for people; None: this server has none."""
+    """Path of the web pages; None: this server has none."""
 
 
 def choose_index_type(scope: AsgiScope) -> str:
-    """Return the media type in which a request wants the index, '' for a request that means something else."""
+    """Return the media type in which a request wants the index, '' for a request that does not want the index."""
     if scope["path"] != "/" or scope["method"] not in {"GET", "HEAD"}:
         return ""
     accept = b", ".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1").lower()
@@ -83,7 +83,7 @@ def choose_index_type(scope: AsgiScope) -> str:
 
 
 def count_contents(state: State) -> RegistryCounts:
-    """Return how much a registry holds."""
+    """Return the number of objects in a registry."""
     namespaces = state.namespaces.values()
     return RegistryCounts(
         schemas=len(state.contents),
@@ -101,11 +101,11 @@ def render_index(
 
     Args:
         media_type: The type.
-        status: Whether the server is ready, as `/health/ready` says it.
-        reason: Why it is not; '' if it is.
+        status: Status of the server, as in `/health/ready`.
+        reason: Why it is not ready; '' if it is.
         store: The kind of its store, such as `sqlite`.
-        counts: How much it holds.
-        has_pages: Whether it has pages for people.
+        counts: Number of objects in it.
+        has_pages: Whether it has web pages.
     """
     dialects = [
         IndexedDialect(

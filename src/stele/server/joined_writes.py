@@ -1,7 +1,7 @@
-"""The head of an answer and its body leave together, in one call of the system.
+"""Sends the head and the body of a response together, in one system call.
 
-The server beneath writes them one after the other. In two calls a process that is killed in between leaves its client
-half an answer, and every answer costs the client a second read.
+uvicorn writes them one after the other. With two calls, a process that is killed in between leaves its client half a
+response, and every response costs the client a second read.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import asyncio
 from typing import Any, Final
 
 _MOST_HELD: Final = 64 << 10
-"""Bytes that are held back, or joined with what was; more do not leave in one call anyway, and joining copies them."""
+"""Longest write in bytes that is held back or joined.
+
+Longer ones need several calls anyway, and joining copies them.
+"""
 
 
 class JoinedWriteTransport(asyncio.Transport):
-    """A connection that holds a short write back until the next one, or the next turn of the event loop.
+    """A connection that holds a short write back until the next write, or the next turn of the event loop.
 
     Args:
         transport: The connection itself.
@@ -28,7 +31,7 @@ class JoinedWriteTransport(asyncio.Transport):
         self._held: bytes | bytearray | memoryview = b""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write what was held back together with this, or hold this back."""
+        """Write the held bytes together with these, or hold these back."""
         if len(data) > _MOST_HELD:
             self._write_held()
             self._transport.write(data)
@@ -46,36 +49,36 @@ class JoinedWriteTransport(asyncio.Transport):
                 self._transport.write(pending)
 
     def write_now(self, data: bytes) -> None:
-        """Write what was held back, and this, which nothing follows."""
+        """Write the held bytes, then these, without holding anything back."""
         self._write_held()
         self._transport.write(data)
 
     def close(self) -> None:
-        """Write what was held back, and close the connection."""
+        """Write the held bytes, and close the connection."""
         self._write_held()
         self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once. What was held back is lost, as all that was not sent."""
+        """Close the connection at once. Held bytes are lost, like all others that were not sent."""
         self._held = b""
         self._transport.abort()
 
     def get_write_buffer_size(self) -> int:
-        """How many bytes were written and not sent."""
+        """Return the number of bytes that were written and not sent."""
         return len(self._held) + self._transport.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known of the connection, as the transport beneath says it."""
+        """Return a property of the connection, as the wrapped transport does."""
         return self._transport.get_extra_info(name, default)
 
     def is_closing(self) -> bool:
-        """Whether the connection is closed, or about to be."""
+        """Return whether the connection is closed, or about to be."""
         return self._transport.is_closing()
 
     def pause_reading(self) -> None:
-        """Read nothing more for a while."""
+        """Stop reading until `resume_reading`."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Start reading again."""
         self._transport.resume_reading()

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: one event per line, for people or for machines."""
+"""Structured logs on standard error: one event per line, readable by humans or as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 
 
 def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: Literal["console", "json"]) -> None:
-    """Set up structlog for this process; the standard library's loggers keep to warnings."""
+    """Set up structlog for this process. Loggers of the standard library log warnings and above only."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -43,11 +43,11 @@ def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: L
 
 
 class TimeStamper:
-    """Processor: the time in ISO 8601, as structlog's own writes it; the part that lasts a second is written once."""
+    """Processor: adds the time in ISO 8601, as structlog does. The part up to the second is cached."""
 
     def __init__(self) -> None:
         self._known = (0, "")
-        """A second since 1970, and how it is written: one value, since threads log, too."""
+        """A second since 1970 and its text. One tuple, so that threads read both together."""
 
     def __call__(self, logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         """Add the time to an event."""
@@ -61,11 +61,11 @@ class TimeStamper:
 
 
 class LineLogger:
-    """Writes lines to a stream. Lines are lost when nobody takes them, and whoever logs goes on.
+    """Writes lines to a stream. When the stream is closed, lines are lost and no error is raised.
 
     Args:
-        stream: Of texts or of bytes, as the lines are.
-        end: Of a line.
+        stream: Stream of text or of bytes, like the lines.
+        end: End of a line.
     """
 
     def __init__(self, stream: IO[Any], end: str | bytes, *_: object) -> None:
@@ -73,7 +73,7 @@ class LineLogger:
         self._end = end
 
     def write_line(self, line: Any) -> None:
-        """Write a line, whole, at once."""
+        """Write a complete line and flush the stream."""
         with suppress(OSError, ValueError):  # the other end of a pipe has gone; the stream was closed
             self._stream.write(line + self._end)
             self._stream.flush()
@@ -82,17 +82,17 @@ class LineLogger:
 
 
 _CONTROLS: Final = "\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069"
-"""Characters that end a line, command a terminal or turn the direction of a text, as a class of a pattern has them."""
+"""Characters that end a line, control a terminal or change the direction of a text, for a character class of `re`."""
 _HAS_CONTROLS: Final = re.compile(f"[{_CONTROLS}]")
 _QUOTED: Final = re.compile(f"[ ={_CONTROLS}\"']")
-"""What a text must not have to be shown as it is."""
+"""Matches texts that must be quoted."""
 _OF_ERRORS: Final = frozenset({"exc_info", "exception", "stack"})
 
 
 def _render_plain(
     renderer: structlog.dev.ConsoleRenderer, logger: Any, name: str, event: MutableMapping[str, Any]
 ) -> str:
-    """Return what the renderer returns without colours, five times as fast: every write is logged."""
+    """Return what the renderer returns without colours, five times as fast, since every write is logged."""
     if not _OF_ERRORS.isdisjoint(event):
         return str(renderer(logger, name, _escape_controls(logger, name, event)))
     head = f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event'):<30}"
@@ -105,7 +105,7 @@ def _render_plain(
 
 
 def _escape_controls(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Processor: texts that strangers chose command no terminal."""
+    """Processor: escapes control characters in texts from clients, so that they cannot control a terminal."""
     for key, value in event.items():
         if isinstance(value, str) and key not in _OF_ERRORS and _HAS_CONTROLS.search(value):
             event[key] = repr(value)

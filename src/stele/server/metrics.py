@@ -1,4 +1,4 @@
-"""What the server counts. Labels come from route templates and fixed words, never from a path a client chose."""
+"""The metrics of the server. Labels come from route templates and fixed words, never from a path a client chose."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 class RequestCounter:
     """Counts the answered requests of one dialect, route, method and status.
 
-    Counting one in the metric proper costs as much as giving a cached answer. So of those only every sixteenth duration
-    is taken, and their number is passed on now and then.
+    Updating the shared metric takes as long as returning a cached response. So for cached responses only every
+    sixteenth duration is recorded, and their number is added to the metric from time to time.
     """
 
     __slots__ = ("_cached", "_count_hits", "_increment", "_observe", "_passed")
@@ -42,12 +42,12 @@ class RequestCounter:
         self._cached = self._passed = 0
 
     def count_request(self, seconds: float) -> None:
-        """Count one request that was answered anew."""
+        """Count one request that was not answered from the cache."""
         self._increment(1)
         self._observe(seconds)
 
     def count_cached(self, started: float) -> None:
-        """Count one that began at that time (`time.perf_counter`) and got a cached answer."""
+        """Count one request that began at that time (`time.perf_counter`) and got a cached response."""
         self._cached += 1
         if not self._cached & 15:
             self._observe(time.perf_counter() - started)
@@ -55,7 +55,7 @@ class RequestCounter:
                 self.flush()
 
     def flush(self) -> None:
-        """Pass the number of cached answers on to the metrics that all workers share."""
+        """Add the number of cached responses to the metrics that all workers share."""
         if self._cached > self._passed:
             self._increment(self._cached - self._passed)
             self._count_hits(self._cached - self._passed)
@@ -63,7 +63,7 @@ class RequestCounter:
 
 
 class MetricDescription(NamedTuple):
-    """A metric as the reference page shows it."""
+    """A metric as the reference documentation shows it."""
 
     name: str
     type: str
@@ -72,7 +72,7 @@ class MetricDescription(NamedTuple):
 
 
 def _make_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
-    """Return the gauges by what `Metrics` calls them."""
+    """Return the gauges by their attribute names in `Metrics`."""
     gauges = {
         name: Gauge(f"stele_{name}", text, registry=registry, multiprocess_mode="mostrecent")
         for name, text in (
@@ -113,7 +113,7 @@ def _make_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
 
 
 def _make_replication_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
-    """Return gauges with the name of a replication as their label; every process reads the same from the log."""
+    """Return gauges with the name of a replication as their label. Every process reads the same values from the log."""
     return {
         name: Gauge(f"stele_replication_{name}", text, ("replication",), registry=registry, multiprocess_mode="max")
         for name, text in (
@@ -199,11 +199,11 @@ class Metrics:
         self._counters: dict[tuple[str, str, str, int], RequestCounter] = {}
 
     def count_request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
-        """Count one request that was answered anew."""
+        """Count one request that was not answered from the cache."""
         self.get_counter(dialect, route, method, status).count_request(seconds)
 
     def get_counter(self, dialect: str, route: str, method: str, status: int) -> RequestCounter:
-        """Return what counts requests with these labels."""
+        """Return the counter of requests with these labels."""
         if method not in _METHODS:
             method = "OTHER"
         known = self._counters.get((dialect, route, method, status))
@@ -216,7 +216,7 @@ class Metrics:
         return known
 
     def count_limited_request(self, rate: str) -> None:
-        """Count a request that was refused because of a rate."""
+        """Count a request that was refused because of a rate limit."""
         self._limited.labels(rate).inc()
 
     def count_closed_connection(self, reason: str) -> None:
@@ -224,17 +224,17 @@ class Metrics:
         self._closed.labels(reason).inc()
 
     def count_delivery(self, protocol: str, code: str, seconds: float) -> None:
-        """Count an attempt to deliver an event, so long after its change."""
+        """Count an attempt to deliver an event, so many seconds after its change."""
         self._attempts.labels(protocol, code).inc()
         if code == DeliveryCode.DELIVERED:
             self._delays.labels(protocol).observe(max(seconds, 0.0))
 
     def count_miss(self) -> None:
-        """Count one request that the cache of answers had no answer to, though it could have one."""
+        """Count one request that could be cached but was not in the cache."""
         self._misses.inc()
 
     def describe_metrics(self) -> list[MetricDescription]:
-        """Every metric, for documentation."""
+        """Return a description of every metric, for documentation."""
         of_requests = [
             (self._requests, ("dialect", "route", "method", "status")),
             (self._seconds, ("dialect", "route")),
@@ -258,7 +258,7 @@ class Metrics:
     def collect_metrics(
         self, registry: Registry, counts: Mapping[str, int], delivery: DeliveryStats
     ) -> Iterable[Metric]:
-        """Return the metrics of this process alone; counts are values of gauges that the registry does not know."""
+        """Return the metrics of this process alone. counts has values of gauges that the registry does not know."""
         self._update_gauges(registry, counts)
         self._update_delivery(registry, delivery)
         return self._registry.collect()
@@ -269,7 +269,7 @@ class Metrics:
         counts: Mapping[str, int] = MappingProxyType({}),
         delivery: DeliveryStats | None = None,
     ) -> tuple[bytes, str]:
-        """The exposition text and its content type, of all processes; counts as for `collect_metrics`."""
+        """Return the exposition text and its content type, for all processes. counts is as for `collect_metrics`."""
         self._update_gauges(registry, counts)
         self._update_delivery(registry, delivery or DeliveryStats())
         if not self._multiprocess:
@@ -281,7 +281,7 @@ class Metrics:
     def _update_delivery(self, registry: Registry, delivery: DeliveryStats) -> None:
         lags = delivery.list_lags()
         for labels in self._known_lags - lags.keys():
-            if self._multiprocess:  # the library cannot remove what other processes may show
+            if self._multiprocess:  # the library cannot remove series that other processes may export
                 self._lags.labels(*labels).set(0)
             else:
                 self._lags.remove(*labels)
@@ -318,7 +318,7 @@ class Metrics:
         self._update_replications(state, registry.node_name)
 
     def _update_replications(self, state: State, node: str) -> None:
-        if not self._multiprocess:  # The library cannot forget labels there.
+        if not self._multiprocess:  # The library cannot remove labels there.
             for gauge in self._replications.values():
                 gauge.clear()
         for name, status in list_statuses(state).items():

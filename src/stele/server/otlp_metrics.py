@@ -1,4 +1,4 @@
-"""The metrics of `/metrics` in the shape of OpenTelemetry, under the same names."""
+"""Converts the metrics of `/metrics` to OpenTelemetry, under the same names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from prometheus_client import Metric
 from prometheus_client.samples import Sample
 
 _STARTED: Final = time.time_ns()
-"""When this process began to count, nearly."""
+"""Approximate time when this process began to count, in nanoseconds since 1970."""
 _CUMULATIVE: Final = otel.AggregationTemporality.CUMULATIVE
 _Labels = tuple[tuple[str, str], ...]
 
 
 def to_metrics_data(families: Iterable[Metric], resource: Resource, scope: str) -> otel.MetricsData:
-    """Return the families as what an OTLP exporter takes. Families of other types than the server has are left out."""
+    """Return the families in the form that an OTLP exporter takes. Types that the server does not use are left out."""
     now = time.time_ns()
     converted = [
         otel.Metric(family.name, family.documentation, _find_unit(family.name), data)
@@ -52,7 +52,10 @@ def _number_points(samples: Iterable[Sample], now: int) -> Iterator[otel.NumberD
 
 
 def _histogram_points(samples: Iterable[Sample], now: int) -> Iterator[otel.HistogramDataPoint]:
-    """Yield a point for each set of labels. Prometheus counts what is below a bound, OpenTelemetry what is between."""
+    """Yield a point for each set of labels.
+
+    Prometheus counts all values up to a bound, OpenTelemetry those between two bounds.
+    """
     below: dict[_Labels, dict[float, float]] = defaultdict(dict)
     sums: dict[_Labels, float] = {}
     for sample in samples:
@@ -65,7 +68,7 @@ def _histogram_points(samples: Iterable[Sample], now: int) -> Iterator[otel.Hist
         bounds = sorted(by_bound)
         counts = [int(by_bound[bound]) for bound in bounds]
         between = [count - before for count, before in zip(counts, [0, *counts], strict=False)]
-        unknown: Any = None  # least and greatest are optional in the protocol, and Prometheus does not keep them
+        unknown: Any = None  # min and max are optional in the protocol, and Prometheus does not store them
         yield otel.HistogramDataPoint(
             dict(labels), _STARTED, now, counts[-1], sums.get(labels, 0.0), between, bounds[:-1], unknown, unknown
         )

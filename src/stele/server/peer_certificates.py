@@ -1,4 +1,4 @@
-"""Certificates of clients, as the `ssl` module tells of them."""
+"""Certificates of clients, in the form of the `ssl` module."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ESCAPED: Final = frozenset(',+"\\<>;')
 
 
 def read_peer_certificate(decoded: Mapping[str, Any] | None) -> PeerCertificate | None:
-    """Return a certificate out of `SSLSocket.getpeercert()`; None where the client showed none."""
+    """Return the certificate in the result of `SSLSocket.getpeercert()`; None where the client sent none."""
     if not decoded:
         return None
     parts = [
@@ -35,7 +35,7 @@ def read_peer_certificate(decoded: Mapping[str, Any] | None) -> PeerCertificate 
 
 
 def _escape(value: str) -> str:
-    """Return a value as RFC 4514 writes it, so that no value can look like two parts."""
+    """Return a value escaped as in RFC 4514, so that one value cannot look like two parts."""
     escaped = "".join(f"\\{char}" if char in _ESCAPED else char for char in value)
     if escaped.startswith((" ", "#")):
         escaped = f"\\{escaped}"

@@ -1,8 +1,8 @@
-"""How often one caller may ask: rates per principal, or per address of callers that are nobody in particular.
+"""Rate limits per principal, or per address of anonymous callers.
 
-Each caller has a bucket that takes a burst of requests and drains at the rate of the settings. One time is kept of it:
-when it will be empty. The times stand in memory that the workers of a server share, so a rate holds for the server as a
-whole. Where there are very many callers, those whose buckets are empty first are forgotten.
+Each caller has a bucket that holds a burst of requests and drains at the rate in the settings. Only the time when it
+will be empty is stored. The times are in memory that the workers of a server share, so a rate applies to the server as
+a whole. With very many callers, those whose buckets are empty first are dropped.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ from stele.service.access import Principal
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _SETS: Final = 4096
 _ROWS: Final = 8
-"""Callers of one set: of more with the same set, the one whose bucket is empty first makes room."""
+"""Callers in one set. When a set is full, the caller whose bucket is empty first is dropped."""
 _ROW_BYTES: Final = 16
 _IPV6_NETWORK_BITS: Final = 64
-"""A network of that length is one caller: every host has that many addresses for itself."""
+"""Prefix length of an IPv6 network that counts as one caller, since each host has all addresses of such a network."""
 
 
 class RateKind(StrEnum):
-    """Which of the rates a request passed; the labels of a metric."""
+    """The rate limit that a request exceeded; the labels of a metric."""
 
     REQUESTS = "requests"
     CHANGES = "changes"
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """Requests per second in the long run, and how many may come at once; no limit where the first is 0."""
+    """Requests per second on average, and the size of a burst. per_second 0 means no limit."""
 
     per_second: float
     burst: int
 
 
 class BucketTimes:
-    """Times at which buckets are empty, by caller, in memory that processes forked from this one share.
+    """Times at which buckets are empty, by caller, in memory that forked processes share.
 
-    A row is eight bytes of a keyed hash of the caller and a time of `time.monotonic`, which all processes of a machine
-    have in common. Nothing is locked: of two requests that two processes count in the same instant one may be lost.
+    A row is eight bytes of a keyed hash of the caller and a time of `time.monotonic`, which is the same in all
+    processes of a machine. There is no lock: when two processes count at the same instant, one of the two requests may
+    be lost.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class BucketTimes:
         self._key = token_bytes(32)
 
     def find_row(self, caller: str) -> tuple[int, int]:
-        """Return the row of a caller, or the one it may take, and the hash that marks it."""
+        """Return the row of a caller, or the row that it replaces, and the hash that identifies the caller."""
         digest = blake2b(caller.encode("utf-8", "surrogatepass"), key=self._key, digest_size=8).digest()
         mark = int.from_bytes(digest, "big") or 1
         first = mark % _SETS * _ROWS
@@ -71,11 +72,11 @@ class BucketTimes:
         return min(rows, key=self._times.__getitem__), mark
 
     def get_time(self, row: int, mark: int) -> float:
-        """Return when the bucket of the caller with that row is empty; 0 if it is not known."""
+        """Return when the bucket of the caller in that row is empty; 0 if it is not known."""
         return self._times[row] if self._callers[row] == mark else 0.0
 
     def set_time(self, row: int, mark: int, time: float) -> None:
-        """Say when the bucket of a caller is empty."""
+        """Store when the bucket of a caller is empty."""
         self._times[row] = time
         self._callers[row] = mark
 
@@ -84,7 +85,7 @@ _shared_times: dict[RateKind, BucketTimes] = {}
 
 
 def share_rates() -> None:
-    """Have this process and those that are forked from it afterwards count their callers together."""
+    """Make this process and those that are forked from it later count callers together."""
     _shared_times.update({kind: BucketTimes() for kind in RateKind})
 
 
@@ -93,8 +94,8 @@ class RateLimiter:
 
     Args:
         requests: The rate of all requests of a caller.
-        changes: The rate of those that may change something: all methods but GET, HEAD and OPTIONS.
-        clock: Seconds that only grow.
+        changes: The rate of requests that may change something: all methods but GET, HEAD and OPTIONS.
+        clock: Returns a monotonic time in seconds.
     """
 
     def __init__(self, requests: Rate, changes: Rate, clock: Callable[[], float] = time.monotonic) -> None:
@@ -108,12 +109,12 @@ class RateLimiter:
         return self._requests is not None or self._changes is not None
 
     def find_refusal(self, principal: Principal, address: str, method: str) -> TooManyRequests | None:
-        """Count a request, or return why it is refused; a refused one counts for nothing.
+        """Count a request, or return the error if it exceeds a rate. A refused request is not counted.
 
         Args:
-            principal: Who asks.
-            address: Where the request came from; counts for callers without a name.
-            method: Of the request.
+            principal: The caller.
+            address: Address the request came from; used for callers without a name.
+            method: Method of the request.
         """
         caller = f"user:{principal.name}" if principal.name else _find_network(address)
         now = self._clock()
@@ -132,7 +133,7 @@ class RateLimiter:
 
 
 class _Buckets:
-    """By caller the time at which its bucket is empty again."""
+    """The buckets of one rate: for each caller the time at which its bucket is empty."""
 
     def __init__(self, rate: Rate, kind: RateKind) -> None:
         self.rate = rate
@@ -141,7 +142,7 @@ class _Buckets:
         self._times = _shared_times.get(kind) or BucketTimes()
 
     def find_wait(self, caller: str, now: float) -> float:
-        """Return after how many seconds the bucket has room for one more request, 0 if it has some."""
+        """Return the seconds until the bucket has room for one more request, 0 if it has room now."""
         left = max(0.0, self._times.get_time(*self._times.find_row(caller)) - now)
         return max(0.0, left + self._seconds - self._full)
 
@@ -152,7 +153,7 @@ class _Buckets:
 
 @lru_cache(4096)
 def _find_network(address: str) -> str:
-    """Return what stands for a client's address: itself, or the network that an IPv6 host has for itself."""
+    """Return the address itself, or for IPv6 the network that one host has for itself."""
     try:
         number = int(IPv6Address(address.partition("%")[0]))
     except AddressValueError:

@@ -1,4 +1,4 @@
-"""Replications by one node: loaded and started when there is one."""
+"""Replications by one node. Its modules are loaded when the registry gets its first replication."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from stele.service.registry import Registry
 from stele.service.replication.documents import COLLECTION
 
 _LOOK_SECONDS: Final = 5.0
-"""How often a server without replications looks for some, besides when the log has grown."""
+"""Seconds between two checks for the first replication. A new record in the log also causes a check."""
 _PAUSE_SECONDS: Final = 0.05
-"""How long it leaves the log alone after a look, so that a look is not a cost of every write."""
+"""Seconds to pause after a check, so that not every write causes a check."""
 _REQUEST_SECONDS: Final = 90.0
 _IDLE_SECONDS: Final = 30.0
 _ANSWER_BYTES: Final = 64 * 1024 * 1024
-"""How long another registry may take for an answer, say nothing meanwhile, and how long the answer may be."""
+"""Limits for a response of another registry: total seconds, seconds without data, and bytes."""
 
 _logger = structlog.get_logger("stele.replication")
 
 
 async def run_replications(registry: Registry, settings: ServerSettings) -> None:
-    """Keep registries in step until cancelled."""
+    """Replicate registries until cancelled."""
     while COLLECTION not in registry.state.collections:
         await registry.wait_for_record(registry.state.seq + 1, _LOOK_SECONDS)
         await asyncio.sleep(_PAUSE_SECONDS)
     if not settings.public_url:
-        # Its URI is the authority of its schemas everywhere: it cannot be left to whoever asks.
+        # The URI of this registry is the authority of its schemas everywhere, so it must not depend on the request.
         _logger.error("replications do not run", reason="the setting public_url is empty", setting="public_url")
         return
     from stele.replicate.worker import ReplicationManager

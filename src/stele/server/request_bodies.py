@@ -1,4 +1,4 @@
-"""Bodies that are read before a dialect is asked, and given to it afterwards."""
+"""Request bodies that are read before the dialect is called, and passed to it afterwards."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 from stele.server.asgi import Message, Receive
 
 _SHORT_BYTES: Final = 64 * 1024
-"""Longer bodies are left to the dialect, which has its own bound."""
+"""Longest body in bytes that is read here. Longer ones are read by the dialect, which has its own limit."""
 
 
 def is_short_body(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request says that it has a short body."""
+    """Return whether the headers of a request announce a short body."""
     length = next((value for name, value in headers if name == b"content-length"), b"")
     return length.isdigit() and len(length) <= len(str(_SHORT_BYTES)) and int(length) <= _SHORT_BYTES
 
 
 async def read_short_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> tuple[bytes | None, Receive]:
-    """Return the body of a request, and a `receive` that gives it once more.
+    """Return the body of a request, and a `receive` that yields it once more.
 
-    The body is None when it is long, when its length is not known, or when the client left in the middle of it.
+    The body is None when it is long, when its length is not known, or when the client disconnected in the middle of it.
     """
     if not is_short_body(headers):
         return None, receive

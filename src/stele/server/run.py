@@ -1,4 +1,4 @@
-"""The process: uvicorn with one or several workers over the same settings."""
+"""The server process: uvicorn with one or several workers over the same settings."""
 
 from __future__ import annotations
 
@@ -48,20 +48,26 @@ _logger = structlog.get_logger("stele.server")
 
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
 _SWITCH_SECONDS = 0.001
-"""How long a thread that parses or compares keeps the interpreter when the event loop wants it."""
+"""Seconds that a parsing or comparing thread keeps the interpreter lock when the event loop wants it."""
 _LIFESPAN_MODULE = "on"
-"""The module of uvicorn that logs that a start failed; the caller of `run_server` says why."""
+"""The module of uvicorn that logs a failed start.
+
+Its log is suppressed, since the caller of `run_server` reports the reason.
+"""
 _NOTIFY_SECONDS = 1
 _WORKER_SECONDS = 30
-"""A worker that gives no sign of life for so long is replaced. On a very busy machine it may wait for some of them."""
+"""Seconds without a sign of life after which a worker is replaced. On a very busy machine a worker may be slow."""
 _THREADS_END_SECONDS = 1.0
-"""How long threads of the store's libraries may take to end once it is closed."""
+"""Seconds that threads of the store's libraries may take to end after the store is closed."""
 _COLLECTED_AFTER = (5_000, 10, 20)
-"""Thresholds of the collector: over all objects, which holds everybody up, it goes after a million new ones only."""
+"""Thresholds of the garbage collector.
+
+A full collection stops all threads, so it runs only after a million new objects.
+"""
 
 
 def make_worker_app() -> Server:
-    """The application of a worker process, with the settings its parent handed down."""
+    """Return the application of a worker process, with the settings passed by its parent."""
     from stele.server.app import Server
 
     global _app  # noqa: PLW0603 - uvicorn makes the application and does not hand it out
@@ -74,26 +80,26 @@ def make_worker_app() -> Server:
 
 
 _app: Server | None = None
-"""The application of this process, once there is one."""
+"""The application of this process; None until it is created."""
 
 
 _early: EarlyState | None = None
-"""What this process loaded for the workers that are forked from it."""
+"""State of the log that this process loaded for the workers that are forked from it."""
 
 
 _tls: ServerTls | None = None
-"""The TLS of this process, if it speaks TLS."""
+"""The TLS contexts of this process; None without TLS."""
 
 
 def _make_tls_context(config: uvicorn.Config, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-    """Return the TLS context of this process, with the settings its parent handed down."""
+    """Return the TLS context of this process, with the settings passed by its parent."""
     global _tls  # noqa: PLW0603 - as `_app`
     _tls = ServerTls(msgspec.json.decode(os.environ[_HANDED_DOWN], type=LoadedSettings))
     return _tls.context
 
 
 async def _notify_alive() -> None:
-    """Tell the service manager, once a second, that this process serves and is not stuck; see to its certificate."""
+    """Report to the service manager, once a second, that this process serves. Also reload changed certificates."""
     if _tls is not None:
         _tls.reload_when_changed()
     if _app is not None and _app.is_ready:
@@ -101,13 +107,13 @@ async def _notify_alive() -> None:
 
 
 def _raise_start_failure() -> None:
-    """Raise why the start failed, if it did."""
+    """Raise the error that the start failed with, if it failed."""
     if _app is not None and _app.start_failure is not None:
         raise _app.start_failure
 
 
 def _end_process(*_: object) -> None:
-    """End this process in order. Raises why the start failed, if it did."""
+    """End this process in order. Raises the error that the start failed with, if it failed."""
     _raise_start_failure()
     sys.exit(0)
 
@@ -115,15 +121,15 @@ def _end_process(*_: object) -> None:
 def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambda line: None) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Sockets that a service manager hands over serve instead of `host` and `port`; one with the port of a dialect's own
-    serves that dialect. Raises `InvalidRequest` when the address cannot be bound, `StoreError` when the store cannot be
-    opened or read, `NotInstalled` for the setting `otel` without its extra.
+    Sockets that a service manager passes replace `host` and `port`; one with the port of a single dialect serves that
+    dialect. Raises `InvalidRequest` when the address cannot be bound, `StoreError` when the store cannot be opened or
+    read, `NotInstalled` for the setting `otel` without its extra.
 
     Args:
         settings: What to serve, and where.
-        announce: Takes the lines that say on which addresses, once these are bound and the store could be opened.
+        announce: Called with a line for each address, once the addresses are bound and the store could be opened.
     """
-    # The server raises the signal again when it has shut down in order: that is a good end, not a death by signal.
+    # uvicorn raises the signal again after an orderly shutdown. The exit status must be 0 then, not a signal.
     signal.signal(signal.SIGTERM, _end_process)
     configure_logs(settings.log_level, settings.log_format)
     os.environ[_HANDED_DOWN] = msgspec.json.encode(settings).decode("utf-8")
@@ -150,7 +156,7 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
         asyncio.run(_prepare_store(settings))
         _announce_sockets(settings, sockets, ports, announce)
         if settings.workers > 1:
-            os.environ[KEY_VARIABLE] = make_session_key().hex()  # Workers take one another's sessions.
+            os.environ[KEY_VARIABLE] = make_session_key().hex()  # Each worker accepts the sessions of the others.
             _fork_loaded_workers()
             workers = Multiprocess(config, sockets=sockets)
             workers.run()
@@ -176,7 +182,7 @@ def _make_config(settings: ServerSettings) -> uvicorn.Config:
         workers=settings.workers,
         loop="auto",  # uvloop where it is installed
         http="stele.server.connections:BoundedProtocol",
-        ws="none",  # else an installed library for web sockets takes connections out of their bounds
+        ws="none",  # otherwise an installed library for web sockets bypasses the connection limits
         lifespan="on",
         access_log=False,
         log_level="error",
@@ -193,19 +199,22 @@ def _make_config(settings: ServerSettings) -> uvicorn.Config:
 
 
 def _list_unserved(ports: dict[int, str], sockets: list[socket.socket]) -> list[int]:
-    """The ports that no socket of the service manager stands for; each that is no dialect's own is for all of them."""
+    """Return the ports for which the service manager passed no socket.
+
+    Each socket without the port of a single dialect stands for the port of all dialects.
+    """
     served = {ports.get(_port_of(taken), "") for taken in sockets}
     return [port for port, dialect in ports.items() if dialect not in served]
 
 
 def _port_of(bound: socket.socket) -> int:
-    """The TCP port of a socket, -1 for one in the file system."""
+    """Return the TCP port of a socket, -1 for a Unix socket."""
     address = bound.getsockname()
     return address[1] if isinstance(address, tuple) else -1
 
 
 def _describe_place(bound: socket.socket, ports: dict[int, str]) -> tuple[str, str]:
-    """The address of a socket, '' for one in the file system, and whose own port it has."""
+    """Return the address of a socket, '' for a Unix socket, and the dialect that its port belongs to."""
     address = bound.getsockname()
     return (address[0] if isinstance(address, tuple) else "", ports.get(_port_of(bound), ""))
 
@@ -223,7 +232,7 @@ def _announce_sockets(
 
 
 async def _prepare_store(settings: ServerSettings) -> None:
-    """Open and close a store, which makes one that is not there; load for several workers what they then share.
+    """Open and close a store, which creates a missing one. With several workers, load the state that they share.
 
     Raises `StoreError`, `InvalidRequest`.
     """
@@ -241,12 +250,12 @@ async def _prepare_store(settings: ServerSettings) -> None:
 
 
 def _can_fork() -> bool:
-    """Whether system libraries bear a fork."""
+    """Return whether system libraries work after a fork."""
     return sys.platform == "linux"
 
 
 def _parse_ports(settings: ServerSettings) -> dict[int, str]:
-    """Ports and their dialects, '' for all of them."""
+    """Return dialects by port; '' for the port of all dialects."""
     from stele.server.dialects import parse_ports
 
     own = parse_ports(settings.listen)
@@ -256,12 +265,14 @@ def _parse_ports(settings: ServerSettings) -> dict[int, str]:
 
 
 def _fork_loaded_workers() -> None:
-    """Load the application once, and have uvicorn fork its workers from this process instead of starting new ones.
+    """Load the application once, and make uvicorn fork its workers from this process instead of starting new ones.
 
-    A worker then shares the memory of all modules and of what was loaded of the log, and starts in a tenth of the time.
-    Frozen objects are left alone by the collector, which would write to their pages. Elsewhere than on Linux, where
-    system libraries do not bear a fork, workers are started anew; so they are if a thread is left of a library that
-    opened the store, since a worker would have the locks of that thread and nobody to release them.
+    A worker then shares the memory of all modules and of the loaded state of the log, and starts in a tenth of the
+    time. The garbage collector leaves frozen objects alone; otherwise it would write to their memory pages.
+
+    New workers are started on other systems than Linux, whose system libraries do not work after a fork. The same
+    happens when a library that opened the store still has a thread: a worker would inherit the locks of that thread,
+    and they would never be released.
     """
     global _early  # noqa: PLW0603 - as `_prepare_store`
     if not _can_fork():
@@ -274,7 +285,7 @@ def _fork_loaded_workers() -> None:
         return
 
     def restore_signals() -> None:
-        for signal_number in SIGNALS:  # the parent only queues them for its loop
+        for signal_number in SIGNALS:  # the handlers of the parent only queue signals for its loop
             signal.signal(signal_number, signal.SIG_DFL)
 
     os.register_at_fork(after_in_child=restore_signals)
@@ -285,7 +296,7 @@ def _fork_loaded_workers() -> None:
 
 
 def _is_single_threaded() -> bool:
-    """Whether no thread but this one is left; those that are ending get a second for it."""
+    """Return whether no thread but this one is left; ending threads get a second to end."""
     until = time.monotonic() + _THREADS_END_SECONDS
     while len(os.listdir("/proc/self/task")) > 1:
         if time.monotonic() > until:
@@ -295,7 +306,7 @@ def _is_single_threaded() -> bool:
 
 
 def _bind_socket(host: str, port: int) -> socket.socket:
-    """A socket of that address, which worker processes share. Raises `InvalidRequest` when it cannot be had."""
+    """Return a socket bound to an address, which worker processes share. Raises `InvalidRequest` when binding fails."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family=family)
     try:

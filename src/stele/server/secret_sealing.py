@@ -1,4 +1,4 @@
-"""Sealing the secrets of a store, for commands that serve no registry over it."""
+"""Seals the secrets of a store, for commands that run without a registry."""
 
 from __future__ import annotations
 

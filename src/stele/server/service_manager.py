@@ -1,6 +1,6 @@
-"""What a service manager hands to a process and wants to hear from it: listening sockets, readiness, signs of life.
+"""The interface to a service manager: listening sockets that it passes, and readiness and watchdog messages to it.
 
-The protocols are those of systemd: sd_listen_fds(3) and sd_notify(3). Other supervisors speak them, too.
+The protocols are those of systemd: sd_listen_fds(3) and sd_notify(3). Other supervisors support them, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
 def take_sockets() -> list[socket.socket]:
-    """Return the listening sockets that were handed to this process, and take away the variables that say so.
+    """Return the listening sockets that were passed to this process, and unset the variables that announce them.
 
     Raises `InvalidRequest` for a socket that does not listen, or not for connections.
     """
@@ -38,14 +38,14 @@ def take_sockets() -> list[socket.socket]:
 
 
 def notify_service_manager(state: str) -> None:
-    """Tell the service manager a state such as `READY=1`, if it wants to know.
+    """Send the service manager a state such as `READY=1`, if it wants to receive states.
 
-    What cannot be told, or not at once, is left out.
+    A state that cannot be sent at once is dropped.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
-        messages.setblocking(False)  # a manager that does not read must not hold up the event loop
-        # An @ stands for the zero byte before a name that is in no file system.
+        messages.setblocking(False)  # a manager that does not read must not block the event loop
+        # An @ stands for the zero byte at the start of an abstract socket name.
         messages.sendto(state.encode(), address.replace("@", "\0", 1) if address.startswith("@") else address)

@@ -33,7 +33,7 @@ _RECEIVERS = {
     "audit_syslog": (re.compile(r"(udp|tcp)://[^/@\s]+:[0-9]{1,5}"), "udp://host:port or tcp://host:port"),
     "audit_webhook": (re.compile(r"https?://[^/\s]+(/\S*)?"), "https://host/path"),
 }
-"""Patterns of settings that say who gets the audit trail, and what they want."""
+"""Patterns of the settings that name receivers of the audit trail, and a description of the expected form."""
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
@@ -41,11 +41,11 @@ Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.",
 
 
 STATE_DIR = Path(".stele")
-"""Where a server keeps its own state unless it is told otherwise."""
+"""Default directory for a server's own state."""
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything a server can be told; the description of each member is its documentation."""
+    """All settings of a server; the description of each member is its documentation."""
 
     store: Annotated[
         str,
@@ -437,7 +437,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def connection_limits(self) -> ConnectionLimits:
-        """The bounds of connections."""
+        """The limits of connections."""
         return ConnectionLimits(
             connections=self.max_connections,
             address_connections=self.max_address_connections,
@@ -450,7 +450,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def limits(self) -> Limits:
-        """The bounds the service checks."""
+        """The limits that the service enforces."""
         return Limits(
             schema_bytes=self.max_schema_bytes,
             references=self.max_references,
@@ -469,13 +469,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoadedSettings(ServerSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings that know who set them: `flag`, `environment` or `file` by name; the others have their defaults."""
+    """Settings with their origin, `flag`, `environment` or `file`, by name. The others have their defaults."""
 
     origins: dict[str, str] = {}
 
 
 def make_secrets(settings: ServerSettings) -> Secrets:
-    """Return the keys that seal secrets. Raises `InvalidRequest` for one that is missing, `NotInstalled`."""
+    """Return the keys that seal secrets. Raises `InvalidRequest` for a missing key, `NotInstalled`."""
     return Secrets(
         [parse_source("secrets_key", text) for text in settings.secrets_key], PlainSecrets(settings.plain_secrets)
     )
@@ -484,9 +484,9 @@ def make_secrets(settings: ServerSettings) -> Secrets:
 def load_settings(
     flags: Mapping[str, Any], *, config: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> LoadedSettings:
-    """Settings from all sources; a flag that is None was not given.
+    """Return the settings from all sources; a flag that is None was not given.
 
-    config is read when given, else `stele.toml` in the working directory when there is one. Raises `InvalidRequest`
+    config is read when given, else `stele.toml` in the working directory when it exists. Raises `InvalidRequest`
     with the name of the wrong setting.
     """
     values: dict[str, Any] = dict(_read_file(config))
@@ -539,7 +539,7 @@ def load_settings(
 
 
 def _check_addresses(settings: ServerSettings) -> None:
-    """Raise `InvalidRequest` for URLs and networks that are none."""
+    """Raise `InvalidRequest` for malformed URLs and networks."""
     for url in settings.known_registries:
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
             raise InvalidRequest(

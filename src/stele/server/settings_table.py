@@ -1,4 +1,4 @@
-"""The settings of a server as rows for people: value, origin and meaning, without what may be secret."""
+"""The settings of a server as rows of a table: value, origin and meaning, without possible secrets."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def _print_value(name: str, value: Any) -> str:
 
 
 def _find_description(hint: Any) -> str:
-    """Return what the annotation of a setting says it is."""
+    """Return the description in the annotation of a setting."""
     notes = [each.description for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta)]
     return next((note for note in notes if note), "")

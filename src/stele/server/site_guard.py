@@ -1,8 +1,9 @@
-"""Refuses what a page of another site makes a browser send to this server.
+"""Refuses requests that a page of another site makes a browser send to this server.
 
-A page may send requests anywhere, also to a server that only its reader's machine reaches. Two checks stop it. A
-request that changes something names the page's origin, which must be this server's or one of the settings. A page whose
-own name was pointed to this server's address afterwards (DNS rebinding) sends that name as `Host`, which must be known.
+A page may send requests anywhere, also to a server that only its reader's machine can reach. Two checks stop it. First,
+a request that changes something names the page's origin, which must be this server's or one in the settings. Second,
+the name of a page may point to this server's address afterwards (DNS rebinding): such a page sends that name as `Host`,
+which must be known.
 
 Source: docs/protocols/http.md#pages-of-other-sites
 """
@@ -18,16 +19,16 @@ from stele.errors import ForeignSite
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _MOST_KNOWN: Final = 256
-"""Values of `Host` whose verdict is kept."""
+"""Number of values of `Host` whose result is cached."""
 
 
 class SiteGuard:
-    """Judges requests by their `Host` and `Origin`.
+    """Checks requests by their `Host` and `Origin`.
 
     Args:
         hosts: Names this server answers to, besides addresses and names without a dot: `registry.example.org`,
-            `*.example.org` for every name below, `*` for every name. Empty: every name, but none besides those on
-            connections to a loopback address.
+            `*.example.org` for every name below, `*` for every name. If empty, every name is accepted, except on
+            connections to a loopback address, where no further name is.
         origins: Origins whose pages may send requests that change something; `*` is every one.
     """
 
@@ -42,9 +43,9 @@ class SiteGuard:
         """Return why a request is refused, None if it is not.
 
         Args:
-            method: Of the request.
-            headers: Of the request, names in lower case.
-            address: Of this server, to which the connection goes.
+            method: Method of the request.
+            headers: Headers of the request, names in lower case.
+            address: Address of this server to which the connection goes.
         """
         host = origin = b""
         for name, value in headers:
@@ -74,13 +75,13 @@ class SiteGuard:
 
     def _judge_host(self, host: str, address: str) -> bool:
         if not host:
-            return True  # no browser leaves it out
+            return True  # browsers always send it
         try:
             name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
         except ValueError:
             return False
         if "." not in name or name.endswith(".localhost") or _is_address(name) or name in self._names:
-            return True  # nobody can point a name without a dot, such as localhost, to another address
+            return True  # no DNS entry can point a name without a dot, such as localhost, to another address
         if any(name.endswith(ending) for ending in self._endings):
             return True
         return not self._has_hosts and not _is_loopback(address)

@@ -1,4 +1,4 @@
-"""Whether a store is whole, going on where it is not, and copies of it: for commands that need no registry over it."""
+"""Verifies, repairs and backs up stores, for commands that run without a registry."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
 
 
 def is_durable(store: str) -> bool:
-    """Whether a store outlives its process. Raises `InvalidRequest` for an unknown kind."""
+    """Return whether a store outlives its process. Raises `InvalidRequest` for an unknown kind."""
     return find_driver(store).is_durable
 
 
 def require_store(store: str) -> None:
-    """Raise `InvalidRequest` when there is no such store: opening its log would make one."""
+    """Raise `InvalidRequest` when there is no such store, since opening its log would create one."""
     maintenance.open_files(store)
 
 
@@ -41,7 +41,7 @@ def verify_store(store: str, state_dir: Path) -> Examination:
 
 
 def repair_store(store: str, state_dir: Path, last_id: int) -> Repair:
-    """Go on with the records before the first damage, and skip ids. Raises `InvalidRequest`, `StoreError`."""
+    """Keep the records before the first damage, and skip ids. Raises `InvalidRequest`, `StoreError`."""
     return maintenance.repair_store(
         maintenance.open_files(store),
         find_mark(store, state_dir),
@@ -52,6 +52,6 @@ def repair_store(store: str, state_dir: Path, last_id: int) -> Repair:
 
 
 def back_up_store(store: str, file: Path) -> Examination:
-    """Copy a store that may be in use, and read the copy. Raises `InvalidRequest`, `StoreError`."""
+    """Copy a store that may be in use, and verify the copy. Raises `InvalidRequest`, `StoreError`."""
     maintenance.open_files(store).write_copy(file)
     return maintenance.examine_store(maintenance.open_files(f"sqlite:///{quote(str(file.resolve()))}"))

@@ -1,4 +1,4 @@
-"""The log of a store alone, for commands that need no registry over it."""
+"""Opens the log of a store without a registry, for commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["CompactedLog", "CopiedLog", "compact_log", "copy_log", "open_log_ses
 
 @asynccontextmanager
 async def open_log_session(store: str, as_of: str = "") -> AsyncIterator[Log]:
-    """The log for a while; servers may be running on it. as_of: see `past_log.open_past`.
+    """Open the log for the block; servers may be running on it. For as_of see `past_log.open_past`.
 
     Raises what `storage.open_log` raises.
     """
@@ -35,7 +35,7 @@ async def open_log_session(store: str, as_of: str = "") -> AsyncIterator[Log]:
 async def copy_log(
     source: str, target: str, *, until: asyncio.Event | None, progress: Callable[[int], None]
 ) -> CopiedLog:
-    """Bring a log from a store to another one: see `log_copy.copy_log`."""
+    """Copy the log of a store to another store; see `log_copy.copy_log`."""
     maintenance.open_files(source)  # opening its log would make one
     if source == target:
         raise InvalidRequest("source and target are the same store")
@@ -44,7 +44,7 @@ async def copy_log(
 
 
 async def compact_log(store: str) -> CompactedLog:
-    """Make a log quicker to load: see `log_copy.compact_log`."""
+    """Compact a log so that it loads faster; see `log_copy.compact_log`."""
     maintenance.open_files(store)
     async with open_log_session(store) as log:
         return await compact_records(log)

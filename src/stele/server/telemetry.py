@@ -1,8 +1,9 @@
 """OpenTelemetry: traces of requests and the server's metrics, sent by OTLP over HTTP.
 
-A trace has the request, below it the comparison of schemas (`stele.verdict`) and the wait until the log has the record
-(`stele.append`). A caller's `traceparent` is continued. Where the data go, how many traces are kept and how the service
-is called is said by the standard OTEL_* variables. Nothing here is imported unless the setting `otel` is on.
+A trace has a span for the request. Below it are spans for the comparison of schemas (`stele.verdict`) and for the wait
+until the log has the record (`stele.append`). A caller's `traceparent` is continued. The standard OTEL_* variables set
+the destination of the data, the share of traces that are kept and the name of the service. Nothing here is imported
+unless the setting `otel` is on.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Telemetry:
     """The traces and metrics of one server process. Belongs to one event loop; `start` and `stop` run in it.
 
     Args:
-        collect_metrics: Returns the metrics of this process as of now.
+        collect_metrics: Returns the current metrics of this process.
     """
 
     def __init__(self, collect_metrics: Callable[[], Iterable[Metric]]) -> None:
@@ -65,12 +66,12 @@ class Telemetry:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to send metrics."""
+        """Start to send metrics."""
         if self._exporter is not None:
             self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Send what is left, and end."""
+        """Send the remaining data, and stop."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -81,7 +82,7 @@ class Telemetry:
         self._thread.shutdown()
 
     async def send_metrics(self) -> None:
-        """Send the metrics as of now; one that does not arrive is logged by the exporter, and lost."""
+        """Send the current metrics. When they do not arrive, the exporter logs that, and they are lost."""
         from stele.server.otlp_metrics import to_metrics_data
 
         if self._exporter is not None:
@@ -94,7 +95,7 @@ class Telemetry:
             await self.send_metrics()
 
     def open_span(self, name: str, attributes: Mapping[str, int | str]) -> AbstractContextManager[object]:
-        """Return a span below that of the current request; none where no request is traced."""
+        """Return a span below that of the current request; a no-op where no request is traced."""
         if not trace.get_current_span().is_recording():
             return nullcontext()
         return self._tracer.start_as_current_span(name, attributes=dict(attributes))
@@ -125,7 +126,7 @@ class Telemetry:
 
 
 def _describe_request(dialect: str, scope: AsgiScope) -> dict[str, str]:
-    """Return what OpenTelemetry's conventions say of a request, without its query, which may hold secrets."""
+    """Return the attributes of OpenTelemetry's conventions for a request, without its query, which may hold secrets."""
     client = scope.get("client")
     return {
         "http.request.method": scope["method"],

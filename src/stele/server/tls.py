@@ -16,7 +16,7 @@ _logger = structlog.get_logger("stele.server")
 
 
 class ServerContext(ssl.SSLContext):
-    """A context of the server, and since when it knows the authorities of clients (seconds since 1970)."""
+    """A context of the server, and the time since when it knows the authorities of clients (seconds since 1970)."""
 
     authorities_since: float = 0.0
 
@@ -24,25 +24,26 @@ class ServerContext(ssl.SSLContext):
 class ServerTls:
     """The TLS contexts of one process, and the files they are made of. Raises `InvalidRequest` for unusable files.
 
-    A socket keeps the context that it was opened with. Every new connection is handed over to the one of now, whose
-    authorities are the only ones: a context can learn authorities, but never forget one.
+    A listening socket keeps the context that it was opened with. So every new connection is switched to the current
+    context, which has the current authorities only: authorities can be added to a context, but never removed.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         names = (settings.tls_certificate, settings.tls_key, settings.tls_client_ca)
-        self._files = [WatchedFile(Path(name)) for name in names if name]  # first: a change from now on is seen
+        # Before the files are read, so that every later change is detected
+        self._files = [WatchedFile(Path(name)) for name in names if name]
         self._reason = ""
-        """Why the last reload failed; '' where it did not."""
+        """Why the last reload failed; '' when it succeeded."""
         self._now = _make_context(settings)
         self.context = self._now
-        """What listens."""
-        self.context.sni_callback = self._hand_over  # OpenSSL asks also where a client names no server.
+        """The context of the listening sockets."""
+        self.context.sni_callback = self._hand_over  # OpenSSL calls it also where a client names no server.
 
     def reload_when_changed(self) -> None:
-        """Give new connections what the files have now.
+        """Use the current content of the files for new connections.
 
-        Files that do not fit, or cannot be read, leave everything as it was; they are read again at each call.
+        Files that do not fit together, or cannot be read, change nothing; they are read again at each call.
         """
         changed = [file for file in self._files if file.has_changed()]
         if not changed and not self._reason:
@@ -54,7 +55,7 @@ class ServerTls:
                 self._reason = str(error)
                 _logger.error("certificates not reloaded", reason=self._reason)
             return
-        # Files that changed together may have been read one by one: the whole is as new as the newest.
+        # The files may have changed one after another, so the context counts as new from now.
         context.authorities_since = time.time() if self._settings.tls_client_ca else 0.0
         self._now = context
         self._reason = ""
@@ -69,7 +70,10 @@ class ServerTls:
 
 
 def has_outlived_authorities(connection: ssl.SSLObject | ssl.SSLSocket) -> bool:
-    """Whether a connection takes up a session from before the authorities changed: its certificate was judged then."""
+    """Return whether a connection resumes a session from before the authorities changed.
+
+    Its certificate was checked against the old authorities then.
+    """
     context, session = connection.context, connection.session
     if not connection.session_reused or session is None or not isinstance(context, ServerContext):
         return False
@@ -91,7 +95,7 @@ def _make_context(settings: ServerSettings) -> ServerContext:
         except (OSError, ssl.SSLError) as error:
             raise InvalidRequest(f"tls_client_ca: {authorities}: {error.strerror or error}") from None
         context.verify_mode = ssl.CERT_REQUIRED if settings.tls_client_required else ssl.CERT_OPTIONAL
-        # A ticket carries a client's certificate past a change of authorities, and its time cannot be told from it.
+        # A ticket would keep a client's certificate valid after a change of authorities, and its age is not readable.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     return context

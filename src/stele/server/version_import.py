@@ -1,4 +1,7 @@
-"""What the pages import: versions with their numbers and ids, by the operation of Confluent's API."""
+"""The import function of the pages: imports versions with their numbers and ids.
+
+It uses the operation of Confluent's API.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ from stele.service.usage import Usage
 async def import_versions(
     registry: Registry, rows: Sequence[ImportedVersion], *, options: ConfluentOptions
 ) -> Sequence[ImportRefusal]:
-    """Import versions in the caller's name; return those that are refused. Raises `StoreError`.
+    """Import versions on behalf of the caller; return those that are refused. Raises `StoreError`.
 
     Args:
-        registry: Where they are written.
-        rows: Versions after those they refer to, of subjects in IMPORT mode.
-        options: Of the dialect.
+        registry: The registry to import into.
+        rows: Versions of subjects in IMPORT mode, each after the versions it refers to.
+        options: Options of the dialect.
     """
     app_state = AppState(registry, options, GuidIndex(), Usage(registry), KnownLists())
     answer = await apply_import(Operations(app_state, {}), ImportRequest(list(rows)))  # type: ignore[arg-type]  # no request

@@ -1,1 +1,1 @@
-"""The one shell with effects: clock, chance, threads and the log around the pure core."""
+"""The layer with side effects (clock, random numbers, threads, the log) around the pure core."""

@@ -1,4 +1,4 @@
-"""Who is asking, and whether he may: what every request passes before anything is done for it."""
+"""The caller of a request and its rights. Every request is checked here before anything is done for it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """A caller that proved who it is; the empty name is nobody in particular."""
+    """A caller whose identity is verified. The empty name stands for an anonymous caller."""
 
     name: str = ""
     groups: frozenset[str] = frozenset()
     method: str = ""
-    """How it proved that: `basic`, `key`, `jwt`, `mtls`; '' for nobody in particular."""
+    """Method of authentication: `basic`, `key`, `jwt` or `mtls`; '' for an anonymous caller."""
 
     @property
     def names(self) -> frozenset[str]:
-        """What rules call it: `user:ann`, `group:dev`."""
+        """Names of the principal in access rules: `user:ann`, `group:dev`."""
         own = {f"user:{self.name}"} if self.name else set()
         return frozenset(own | {f"group:{group}" for group in self.groups})
 
@@ -36,13 +36,13 @@ ANONYMOUS = Principal()
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who sent a request, from where, through what.
+    """The sender of a request, with its address and the API that it used.
 
-    principal   who it is
+    principal   verified identity
     address     where the request came from; '' when that is not known
     dialect     name of the dialect it was sent in
-    agent       what the client says it is (`User-Agent`)
-    request_id  of the request, as in the log of requests
+    agent       name of the client software (`User-Agent`)
+    request_id  id of the request, as in the request log
     is_system   the server itself, or a program that uses the registry in its own process: it may do everything
     """
 
@@ -57,18 +57,18 @@ class Caller(msgspec.Struct, frozen=True):
 SYSTEM: Final = Caller(is_system=True)
 
 CALLER: ContextVar[Caller] = ContextVar("stele.caller", default=SYSTEM)
-"""Who sent the request that is being answered; set by the server at the start of each request."""
+"""Caller of the current request. The server sets it at the start of each request."""
 
 
 def make_owner() -> Owner:
-    """Return the caller of the request that is being answered as the owner of what it makes."""
+    """Return the caller of the current request as the owner of what the request creates."""
     caller = CALLER.get()
     principal = caller.principal
     return Owner(principal.name, tuple(sorted(principal.groups)), caller.address, caller.is_system)
 
 
 def make_caller(owner: Owner | None, dialect: str) -> Caller:
-    """Return who acts for an owner; for what has none, nobody in particular does."""
+    """Return the caller that acts for an owner. Without an owner, return an anonymous caller."""
     if owner is None:
         return Caller(dialect=dialect)
     return Caller(Principal(owner.name, frozenset(owner.groups)), owner.address, dialect, is_system=owner.is_system)
@@ -86,12 +86,12 @@ class PeerCertificate(NamedTuple):
 
 
 class PresentedCredentials(NamedTuple):
-    """What a request brings along that may prove who sends it.
+    """The parts of a request that may prove the identity of its sender.
 
-    headers      of the request, names in lower case
-    port         to which it came
-    address      from which it came
-    certificate  of its connection; None: there is none
+    headers      headers of the request, names in lower case
+    port         port to which the request came
+    address      address from which it came
+    certificate  certificate of its connection; None: there is none
     """
 
     headers: Headers
@@ -101,19 +101,24 @@ class PresentedCredentials(NamedTuple):
 
 
 class Authenticator(Protocol):
-    """Turns what a request presents into a principal; asked on every request."""
+    """Turns the credentials of a request into a principal. Called for every request."""
 
     def find_known_principal(self, credentials: tuple[bytes, bytes], port: int) -> Principal | None:
-        """Return who sent credentials that were verified before and still hold; None: `find_principal` finds out.
+        """Return the principal of credentials that were verified before and are still valid.
+
+        None means that they are not known: call `find_principal` then.
 
         Args:
             credentials: Name and value of the one header of a request that has credentials.
-            port: To which the request came.
+            port: Port to which the request came.
         """
         ...
 
     def find_principal(self, presented: PresentedCredentials) -> Principal | None:
-        """Return the caller if that takes no waiting; None: `authenticate` finds out. Raises `Unauthenticated`."""
+        """Return the principal if that needs no waiting. Raises `Unauthenticated`.
+
+        None means that it needs waiting: call `authenticate` then.
+        """
         ...
 
     async def authenticate(self, presented: PresentedCredentials) -> Principal:
@@ -121,12 +126,12 @@ class Authenticator(Protocol):
         ...
 
     def list_challenges(self, port: int) -> Sequence[bytes]:
-        """Return the values of `WWW-Authenticate`: how callers of a port may prove who they are."""
+        """Return the values of `WWW-Authenticate`: the ways in which callers of a port can authenticate."""
         ...
 
 
 class AccessControl:
-    """Decides for the caller of the request that is being answered.
+    """Decides what the caller of the current request may do.
 
     Args:
         rules: The rules in force.
@@ -144,17 +149,17 @@ class AccessControl:
 
     @property
     def is_open(self) -> bool:
-        """Whether the caller may do everything, as far as can be told without a look at the rules one by one."""
+        """Whether it is certain, without checking the rules one by one, that the caller may do everything."""
         if (not self.rules.rules and self.rules.default_allow) or (caller := CALLER.get()).is_system:
             return True
         return not self.super_users.isdisjoint(caller.principal.names)
 
     def is_super(self, caller: Caller) -> bool:
-        """Whether a caller may do everything, whatever the rules and quotas say."""
+        """Return whether a caller may do everything, whatever the rules and quotas say."""
         return caller.is_system or not self.super_users.isdisjoint(caller.principal.names)
 
     def allows(self, operation: Operation, resource: Resource) -> bool:
-        """Return whether the caller may do that."""
+        """Return whether the caller may perform an operation on a resource."""
         caller = CALLER.get()
         if caller.is_system:
             return True
@@ -165,7 +170,7 @@ class AccessControl:
         )
 
     def require(self, operation: Operation, resource: Resource) -> None:
-        """Raise `Forbidden` unless the caller may do that; `Unauthenticated` when nobody in particular asks."""
+        """Raise `Forbidden` unless the caller may perform the operation; `Unauthenticated` for an anonymous caller."""
         if self.is_open or self.allows(operation, resource):
             return
         name = CALLER.get().principal.name
@@ -174,19 +179,22 @@ class AccessControl:
         raise Forbidden(f"{name} has no right to {operation} here", operation=operation, resource=resource)
 
     def make_caller_key(self, principal: Principal, address: str) -> Hashable:
-        """Return what decisions for a caller depend on, besides the rules."""
+        """Return the properties of a caller that decisions depend on, besides the rules."""
         return (principal, address) if self.rules.has_hosts else principal
 
     @property
     def view_key(self) -> Hashable:
-        """What a list made for the caller is kept under: the same for all who may see everything."""
+        """Cache key of lists made for the caller. It is the same for all callers that may see everything."""
         if self.is_open:
             return None
         caller = CALLER.get()
         return self.make_caller_key(caller.principal, caller.address), self.rules.revision
 
     def make_filter(self, operation: Operation = Operation.LIST) -> Callable[[SubjectKey], bool]:
-        """Return what tells of each of many subjects whether the caller may do that; it costs nothing where all may."""
+        """Return a test of whether the caller may perform an operation on a subject, for use on many subjects.
+
+        The test costs almost nothing when the caller may do everything.
+        """
         if self.is_open:
             return _accept_all
         return lambda key: self.allows(operation, subject_resource(key))
@@ -196,7 +204,10 @@ class AccessControl:
         return self.is_open or self.allows(Operation.READ, subject_resource(key))
 
     def can_list_namespace(self, namespace: Namespace) -> bool:
-        """Return whether the caller may see that a namespace is there: by its own right or by that to a subject."""
+        """Return whether the caller may see that a namespace exists.
+
+        It may if it has that right for the namespace itself or for one of its subjects.
+        """
         if self.is_open or self.allows(Operation.LIST, namespace_resource(namespace.name)):
             return True
         return any(map(self.make_filter(), (subject.key for subject in namespace.subjects.values())))
@@ -206,7 +217,7 @@ class AccessControl:
         return (namespace.name for namespace in namespaces if self.can_list_namespace(namespace))
 
     def can_read_entry(self, entry: SchemaEntry) -> bool:
-        """Return whether the caller may read what is behind a schema id: one subject that has it is enough."""
+        """Return whether the caller may read the schema with an id. The right to one subject that has it is enough."""
         return self.is_open or any(self.can_read(use.subject.key) for use in list_versions_of_entry(entry))
 
     def can_read_content(self, content: Content) -> bool:
@@ -216,7 +227,7 @@ class AccessControl:
         )
 
     def require_references(self, state: State, references: Iterable[Reference]) -> None:
-        """Raise `Forbidden` unless the caller may read all that references lead to, directly or through others."""
+        """Raise `Forbidden` unless the caller may read all direct and indirect references."""
         if self.is_open:
             return
         waiting, seen = list(references), set[Reference]()
@@ -232,7 +243,7 @@ class AccessControl:
                 waiting.extend(version.schema.attachments.references)
 
     def select_visible(self, keys: Iterable[SubjectKey]) -> list[SubjectKey]:
-        """Return those of some subjects that the caller may see in lists, in their order."""
+        """Return the subjects that the caller may see in lists, in their order."""
         return list(filter(self.make_filter(), keys))
 
 
@@ -241,4 +252,4 @@ def _accept_all(key: SubjectKey) -> bool:
 
 
 OPEN_ACCESS: Final = AccessControl(AccessRules((), default_allow=True))
-"""Where everybody may do everything."""
+"""Access control that allows every caller everything."""

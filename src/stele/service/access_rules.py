@@ -1,6 +1,6 @@
-"""Rules of access: kept in the log, read from files, made into one set, and changed by those who may.
+"""Access rules: read from the log and from files, combined into one set, and changed by callers with that right.
 
-Every node follows the log, so a rule that was written through one node counts on all of them.
+Every node follows the log, so a rule that was written through one node applies on all of them.
 
 The model: docs/explanation/access.md.
 """
@@ -28,17 +28,17 @@ _logger = structlog.get_logger("stele.access")
 
 COLLECTION: Final = "access.rules"
 MOST_RULES: Final = 10_000
-"""Rules in the collection."""
+"""Maximum number of rules in the collection."""
 
 ReadRules = Callable[[bytes], Iterable[AccessRule]]
 """Turns a document of a collection into rules; raises for one that it does not understand."""
 
 _NOBODY: Final = AccessRule(ANYBODY, ("admin",), allow=False)
-"""Stands for a document that cannot be understood: it may have denied something."""
+"""Replaces a document that cannot be understood, and denies everything: the document may have denied something."""
 
 
 class RuleSource(NamedTuple):
-    """Where a rule stands: the name of a collection in the log, or the path of a file."""
+    """A rule and its source: the name of a collection in the log, or the path of a file."""
 
     rule: AccessRule
     source: str
@@ -57,7 +57,7 @@ class RuleFile:
         parse: Turns its text into rules. Raises `InvalidRequest`.
 
     Raises:
-        InvalidRequest: The file cannot be read, or has something else in it.
+        InvalidRequest: The file cannot be read, or contains something other than rules.
     """
 
     def __init__(self, path: str, parse: Callable[[str], Sequence[AccessRule]] = parse_rules) -> None:
@@ -67,9 +67,9 @@ class RuleFile:
         self.rules = self._read()
 
     def read_changes(self) -> bool:
-        """Read the file if it has changed, and return whether its rules are others now.
+        """Read the file if it has changed, and return whether its rules differ now.
 
-        A file that is wrong leaves the rules as they are, and is told once.
+        An invalid file leaves the rules as they are, and is logged once.
         """
         identity = identify_file(Path(self.path))
         if identity == self._seen:
@@ -95,11 +95,12 @@ class RuleFile:
 class RegistryAccess(AccessControl):
     """Decides by the rules in the log of a registry and in files.
 
-    A request costs a comparison of two numbers; the rules are made ready again when one of them changed.
+    A request costs a comparison of two numbers. The rules are prepared again when those of the log or of a file
+    changed.
 
     Args:
-        registry: Whose log has rules.
-        readers: Collections of the log with rules, and how their documents are read.
+        registry: Registry whose log has rules.
+        readers: Collections of the log with rules, and the functions that read their documents.
         files: Files with rules.
         default_allow: The decision where no rule matches.
         super_users: Principals that may do everything, whatever the rules say.
@@ -122,7 +123,7 @@ class RegistryAccess(AccessControl):
         self._seq = -1
         self._revisions: tuple[int, ...] | None = None
         self.sources: tuple[RuleSource, ...] = ()
-        """The rules in force and where they stand."""
+        """The rules in force, each with its source."""
 
     @property
     def rules(self) -> AccessRules:
@@ -183,14 +184,14 @@ def _revision(state: State, collection: str) -> int:
 
 
 class AccessRuleInfo(msgspec.Struct, frozen=True):
-    """A rule as a line of text, and where it stands: in a collection of the log or in a file."""
+    """A rule as a line of text, with its source: a collection of the log or a file."""
 
     rule: str
     source: str
 
 
 class RuleList(msgspec.Struct, frozen=True):
-    """The rules in force, what is decided where none matches, and who needs none."""
+    """The rules in force, the decision where no rule matches, and the super users, which need no rule."""
 
     default: str
     super_users: tuple[str, ...]
@@ -198,7 +199,10 @@ class RuleList(msgspec.Struct, frozen=True):
 
 
 class AccessExplanation(msgspec.Struct, frozen=True):
-    """Whether somebody may do something, and why; the rule that decides and where it stands, '' where none does."""
+    """Whether principals may perform an operation, and why.
+
+    Holds the rule that decides and its source; both are '' where no rule decides.
+    """
 
     allowed: bool
     why: str
@@ -215,8 +219,8 @@ async def list_rules(registry: Registry) -> RuleList:
 
 
 def find_sources(access: AccessControl) -> tuple[RuleSource, ...]:
-    """Return the rules in force and where they stand."""
-    rules = access.rules.rules  # This brings the sources up to date, too.
+    """Return the rules in force, each with its source."""
+    rules = access.rules.rules  # This updates the sources, too.
     return access.sources if isinstance(access, RegistryAccess) else tuple(RuleSource(rule, "") for rule in rules)
 
 
@@ -227,7 +231,10 @@ def _describe_default(rules: AccessRules) -> str:
 async def explain_access(
     registry: Registry, principals: frozenset[str], operation: str, resource: Resource, host: str = ""
 ) -> AccessExplanation:
-    """Return whether these principals (`user:ann`, `group:dev`) may do that, and why. Raises `InvalidRequest`."""
+    """Return whether principals (`user:ann`, `group:dev`) may perform an operation, and why.
+
+    Raises `InvalidRequest`.
+    """
     if operation not in set(Operation):
         raise InvalidRequest(f"there is no operation {operation!r}{suggest_name(operation, list(Operation))}")
     for principal in principals:
@@ -247,7 +254,10 @@ async def explain_access(
 
 
 async def add_rule(registry: Registry, rule: AccessRule, *, via: str = "") -> bool:
-    """Write a rule into the log; returns whether it was not there yet. Raises `InvalidRequest`, `Conflict`."""
+    """Write a rule into the log, and return whether it is new.
+
+    Raises `InvalidRequest`, `Conflict`, and `TooLarge` for more rules than `MOST_RULES`.
+    """
     rule = check_rule(rule)
     key: Key = (print_rule(rule),)
 
@@ -264,9 +274,10 @@ async def add_rule(registry: Registry, rule: AccessRule, *, via: str = "") -> bo
 
 
 async def remove_rule(registry: Registry, rule: AccessRule, *, via: str = "") -> None:
-    """Take a rule out of the log.
+    """Remove a rule from the log.
 
-    Raises `NotFound` where it is not, `Conflict` for a rule of a file, or where nobody could undo it.
+    Raises `NotFound` for an unknown rule. Raises `Conflict` for a rule of a file, or when the caller could not manage
+    access afterwards.
     """
     rule = check_rule(rule)
     key: Key = (print_rule(rule),)
@@ -290,9 +301,9 @@ def _explain_missing(registry: Registry, rule: AccessRule) -> SteleError:
 
 
 def require_way_back(registry: Registry, collection: str, items: Items, changes: Changes) -> None:
-    """Raise `Conflict` if the caller could not manage access after a change of rules: nobody might be able to undo it.
+    """Raise `Conflict` if the caller could not manage access after a change of rules.
 
-    Super users and the server itself can always undo it.
+    Such a change might be impossible to undo. Super users and the server itself can always undo it.
     """
     access, caller = registry.access, CALLER.get()
     if caller.is_system or not isinstance(access, RegistryAccess):
@@ -311,7 +322,7 @@ def require_way_back(registry: Registry, collection: str, items: Items, changes:
 
 
 def require_manager(access: AccessControl) -> None:
-    """Raise `InvalidRequest` if nobody at all could manage access, so that a server would be of no use."""
+    """Raise `InvalidRequest` if no principal at all could manage access: such a server could not be used."""
     rules = access.rules
     if rules.default_allow or access.super_users:
         return

@@ -1,6 +1,6 @@
-"""Keys by which programs prove who they are: given out by the registry, which keeps nothing but their digests.
+"""API keys, by which programs authenticate. The registry creates them and stores only their digests.
 
-A key is `stele_<id>_<secret>`. Its secret has 256 random bits, so one SHA-256 is enough: there is nothing to guess.
+A key is `stele_<id>_<secret>`. Its secret has 256 random bits and cannot be guessed, so one SHA-256 is enough.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from stele.service.registry import Registry
 
 COLLECTION: Final = "access.keys"
 PREFIX: Final = "stele_"
-"""What every key begins with, so that searches for lost secrets find it."""
+"""Prefix of every key, by which scanners for leaked secrets find it."""
 METHOD: Final = "key"
-"""How a caller with a key has proved who he is."""
+"""`Principal.method` of a caller that sent a key."""
 
 _MOST: Final = 10_000
-"""Keys, at most."""
+"""Maximum number of keys."""
 _MOST_GROUPS: Final = 100
 _NAME = re.compile(r"[^\x00-\x20\x7f:]{1,200}")
 
 
 class StoredApiKey(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A key as the log has it.
+    """A key as stored in the log.
 
-    name        who a request with it comes from
-    groups      which groups that caller is in
+    name        name of the principal that sends the key
+    groups      groups of that principal
     digest      SHA-256 of the whole key, hexadecimal
-    created     when it was made
-    expires     from when on it is worth nothing; None: never
-    created_by  who made it, '' for nobody in particular
+    created     when it was created
+    expires     when it expires; None: never
+    created_by  name of the caller that created it, '' for an anonymous caller
     """
 
     name: str
@@ -53,7 +53,7 @@ class StoredApiKey(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ApiKeyOut(msgspec.Struct, frozen=True):
-    """What is known of a key."""
+    """Properties of a key, without the key itself."""
 
     id: str
     name: str
@@ -64,7 +64,7 @@ class ApiKeyOut(msgspec.Struct, frozen=True):
 
 
 class CreatedApiKey(ApiKeyOut, frozen=True):
-    """A new key; key is what a client sends, and is shown this once."""
+    """A new key. `key` is the text that a client sends; it is shown only once."""
 
     key: str
 
@@ -87,12 +87,12 @@ async def create_api_key(
     *,
     via: str = "",
 ) -> tuple[str, StoredApiKey, str]:
-    """Make a key and return its id, what is stored of it, and the key itself, which nobody can show again.
+    """Create a key. Return its id, its stored form, and the key itself, which cannot be shown again.
 
     Raises:
         InvalidName: A name or group is empty, too long, or has blanks, colons or control characters.
         InvalidRequest: The key would have expired already, or expires at a time without a zone.
-        TooLarge: There are as many keys as the registry takes.
+        TooLarge: The registry has its maximum number of keys.
     """
     for text in (name, *groups):
         if not _NAME.fullmatch(text):
@@ -123,7 +123,7 @@ async def list_api_keys(registry: Registry) -> dict[str, StoredApiKey]:
 
 
 async def revoke_api_key(registry: Registry, key_id: str, *, via: str = "") -> StoredApiKey:
-    """Remove a key, which is worth nothing from then on; return what it was. Raises `ApiKeyNotFound`."""
+    """Remove a key and return its stored form. The key is invalid from then on. Raises `ApiKeyNotFound`."""
 
     def change(items: Items) -> tuple[Changes, bytes]:
         if (key_id,) not in items:
@@ -135,7 +135,7 @@ async def revoke_api_key(registry: Registry, key_id: str, *, via: str = "") -> S
 
 
 def find_key_id(text: str) -> str | None:
-    """Return the id in what may be a key, None if it is none."""
+    """Return the id in a text if the text has the form of a key, else None."""
     if not text.startswith(PREFIX):
         return None
     key_id, _, secret = text[len(PREFIX) :].partition("_")
@@ -143,16 +143,16 @@ def find_key_id(text: str) -> str | None:
 
 
 def find_document(state: State, key_id: str) -> bytes | None:
-    """Return what is stored of a key, None if there is none with this id."""
+    """Return the stored form of a key, None if no key has this id."""
     collection = state.collections.get(COLLECTION)
     return None if collection is None else collection.items.get((key_id,))
 
 
 def check_api_key(document: bytes, text: str, now: float) -> tuple[Principal, float]:
-    """Return who a key stands for, and until when (seconds since 1970).
+    """Return the principal of a key, and when the key expires (seconds since 1970).
 
     Args:
-        document: What is stored under its id.
+        document: The stored form of the key with its id.
         text: The whole key.
         now: Seconds since 1970.
 

@@ -1,8 +1,8 @@
-"""The audit trail: the changes in the log as entries that say who, when, from where and what; and its writer.
+"""The audit trail: changes of the log as entries (user, time, address and change), and the writer of the trail.
 
-The log is the source. The trail in a file is a copy for those who may not, or need not, read the registry, with what
-the log does not have: refused requests and uses of keys. No entry holds a schema, a document or a secret; a digest of
-what was there and of what is there now stands for them. Digests of documents leave the secret members out.
+The log is the source. The trail in a file is a copy for readers without access to the registry. It adds what the log
+does not have: refused requests and uses of keys. No entry holds a schema, a document or a secret. Each holds digests of
+the content before and after the change instead. Digests of documents leave the secret members out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ _printer = msgspec.json.Encoder(order="deterministic")
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Entries in order. next is the last record looked through, end the last one there is: go on until they meet."""
+    """Entries in order.
+
+    next is the last record that was read, end the last record of the log. A client reads further pages until both are
+    equal.
+    """
 
     entries: list[AuditEntry]
     next: int
@@ -46,10 +50,10 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 class AuditReader:
-    """Makes entries of the records of a log; remembers the digests of what can change.
+    """Makes audit entries from the records of a log, and remembers the digests of elements that can change.
 
     Args:
-        registry: Whose log it reads.
+        registry: Registry whose log it reads.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -71,7 +75,7 @@ class AuditReader:
         return AuditPage(entries, records[-1][0] if records else after, end)
 
     async def _read_digests(self, until: int) -> None:
-        """Read the log up to a record, once: what was there before a change stands in an earlier record."""
+        """Read the log up to a record, each record once. The content before a change stands in an earlier record."""
         async with self._reading:
             while self._read_to < until:
                 for seq, record in await self._registry.read_log(self._read_to, min(_PAGE, until - self._read_to)):
@@ -110,7 +114,7 @@ class AuditReader:
             )
 
     def _find_version_digest(self, row: JournalEntry) -> str | None:
-        """The digest of a version that was deleted softly, while it is there."""
+        """Return the digest of a soft-deleted version, as long as the version exists."""
         if row.kind != "soft_deleted" or row.version is None or row.subject is None:
             return None
         try:
@@ -122,7 +126,7 @@ class AuditReader:
 
 
 _Digest = tuple[tuple[Any, ...] | None, str | None]
-"""What can change, None for what cannot; and the digest of what is there now."""
+"""Key of the element that changes (None if it cannot change again), and the digest of its content after the change."""
 
 
 def _list_digests(record: ev.LogRecord) -> Iterator[_Digest]:
@@ -170,9 +174,9 @@ def _digest_document(collection: str, document: bytes | None) -> str | None:
 
 
 class AuditWriter:
-    """Writes the trail of a registry into a file, as things happen; `run` goes on until it is cancelled.
+    """Writes the trail of a registry into a file continuously; `run` goes on until it is cancelled.
 
-    Several processes may write one file: each change is written by one of them, and each process writes what it noted.
+    Several processes may write one file. Each change is written by one of them, and each process writes its own notes.
     """
 
     def __init__(self, registry: Registry, file: AuditFile) -> None:
@@ -182,12 +186,12 @@ class AuditWriter:
         self._thread = ThreadPoolExecutor(1, "stele-audit")
         self._position = -1
         self.failure: StoreError | None = None
-        """Why the file cannot be written; None when it can, as far as anybody knows."""
+        """Error of the last attempt to write the file; None if that attempt succeeded."""
         registry.audit.is_on = True
         registry.audit.file = file.path
 
     async def start(self) -> None:
-        """Begin a trail with the present end of the log, or go on with the one that is there. Raises `StoreError`."""
+        """Start a new trail at the present end of the log, or continue the existing one. Raises `StoreError`."""
         end = await self._call(self._file.read_end)
         self._position = end.position
         if end.number == 0:
@@ -196,13 +200,13 @@ class AuditWriter:
             await self._call(self._file.append, [entry], head, end.position)
 
     async def run(self) -> None:
-        """Write what there is to write, again and again."""
+        """Write pending notes and changes, again and again."""
         while True:
             await self.write_pending()
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def write_pending(self) -> None:
-        """Write all notes and changes there are; what fails is tried again the next time."""
+        """Write all pending notes and changes. What fails is tried again with the next call."""
         notes = self._registry.audit.take_notes()
         try:
             if notes:
@@ -229,7 +233,7 @@ class AuditWriter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *args)
 
     async def close(self) -> None:
-        """Write what is left, and release the file."""
+        """Write what is pending, and release the file."""
         await self.write_pending()
         self._registry.audit.is_on = False
         self._thread.shutdown()

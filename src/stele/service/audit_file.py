@@ -1,8 +1,8 @@
-"""The file of the audit trail: lines that several processes append, one after another, and that outlive all of them.
+"""The file of the audit trail. Several processes append lines to it in turn, and it outlives all of them.
 
-A lock beside the file gives the turn. Whoever has it reads what others appended, chains its lines to theirs, and syncs
-them to the disk. A line that a killed process left half written is taken off, and an entry says so. A file that is
-full is renamed, with the number of its first line, and the chain goes on in a new one.
+A lock file beside it lets one process write at a time. The process that holds the lock reads what others appended,
+chains its lines to theirs, and syncs them to the disk. A line that a killed process left incomplete is removed, and an
+entry records that. A full file is renamed with the number of its first line, and the chain continues in a new file.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class AuditFile:
     """A file to append to; belongs to one thread at a time.
 
     Args:
-        path: The file; its folder is made.
-        key: What hashes are made with, b"" for none.
+        path: The file; its folder is created.
+        key: Key of the hashes, b"" for none.
         max_bytes: Length after which a new file begins.
-        most_files: Full files that stay; older ones are deleted.
+        most_files: Full files that are kept; older ones are deleted.
 
     Raises:
-        StoreError: The file cannot be read or written, or its last line is none.
+        StoreError: The file cannot be read or written, or its last line is not one of an audit trail.
     """
 
     def __init__(self, path: Path, key: bytes = b"", *, max_bytes: int = 100 << 20, most_files: int = 10) -> None:
@@ -46,25 +46,25 @@ class AuditFile:
         self._most_files = most_files
         self._lock = -1
         self._identity = (-1, -1)
-        """Inode and length of the file as it was left; another one means that another process wrote."""
+        """Inode and length of the file after the last write; other values mean that another process wrote."""
         self._end = ChainEnd()
         with _tell_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def read_end(self) -> ChainEnd:
-        """Return the end of the chain, also of what other processes wrote."""
+        """Return the end of the chain, including lines of other processes."""
         with _tell_errors(self.path), self._hold_lock():
             self._refresh()
             return self._end
 
     def append(self, entries: Sequence[AuditEntry], position: int, expected: int | None = None) -> bool:
-        """Append entries, durably; False, and nothing written, when the position in the log is not the expected one.
+        """Append entries and sync them to the disk. Return False, and write nothing, if the trail is not at `expected`.
 
         Args:
-            entries: In their order.
-            position: The last record of the log that is written out with them.
-            expected: The position they were made from; None: they are about no records, and position stays.
+            entries: Entries in their order.
+            position: Last record of the log that the trail covers after these entries.
+            expected: Position from which the entries were made. None: they belong to no records, and position stays.
         """
         with _tell_errors(self.path), self._hold_lock():
             self._refresh()
@@ -81,7 +81,7 @@ class AuditFile:
         return True
 
     def close(self) -> None:
-        """Release the lock's file."""
+        """Close the lock file."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -95,7 +95,7 @@ class AuditFile:
             unlock_file(self._lock)
 
     def _refresh(self) -> None:
-        """Read the end of the chain, if another process wrote since, and take off a line that is half written."""
+        """Read the end of the chain if another process wrote since, and remove an incomplete last line."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class AuditFile:
             self._write(line, end)
 
     def _read_rotated_end(self) -> ChainEnd:
-        """The end of the newest full file; of a new chain where there is none."""
+        """End of the chain in the newest full file; the start of a new chain where there is none."""
         for path in reversed(find_files(self.path)):
             _, last, _ = _read_last_line(path)
             if last is not None:
@@ -156,13 +156,13 @@ class AuditFile:
 
 
 def find_files(path: Path) -> list[Path]:
-    """Return the files of an audit trail that are there, oldest first: full ones, then the one that is written."""
+    """Return the existing files of an audit trail, oldest first: full ones, then the current one."""
     numbers = (entry for entry in path.parent.glob(f"{path.name}.*") if entry.suffix[1:].isdigit())
     return [*sorted(numbers), *([path] if path.exists() else [])]
 
 
 def iter_lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Return the whole lines of a file from an offset, each with the offset behind it."""
+    """Return the complete lines of a file from an offset on, each with the offset of its end."""
     with path.open("rb") as file:
         file.seek(offset)
         for line in file:
@@ -173,7 +173,7 @@ def iter_lines(path: Path, offset: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_last_line(path: Path) -> tuple[int, AuditLine | None, bytes]:
-    """Length up to the end of the last whole line, that line if it is one, and what stands behind it."""
+    """Return the length of all complete lines, the last of them (None if invalid), and the bytes after it."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         tail, start = b"", size

@@ -1,6 +1,6 @@
-"""What the audit trail says beside the changes in the log: refusals, and uses of keys. It waits here to be written.
+"""Notes for the audit trail that are not in the log: refused requests and uses of keys. They wait here to be written.
 
-The newest registrations that were refused are remembered here, too: without a file of the trail nobody else has them.
+The newest refused registrations are also kept here: without a file of the trail they are recorded nowhere else.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from stele.core.audit_chain import AuditEntry
 from stele.service.access import CALLER, Caller
 
 _MOST: Final = 10_000
-"""Notes that wait; more are dropped, and counted."""
+"""Maximum number of waiting notes. Further notes are dropped and counted."""
 REFUSED_REQUEST: Final = "refused"
-"""Kind of notes about requests that were refused because of who sent them."""
+"""Kind of notes about requests that were refused because of their caller."""
 REFUSED_REGISTRATION: Final = "registration_refused"
 """Kind of notes about schemas that the policy refused."""
 
 
 class AuditNotes:
-    """Notes of one process, taken by the writer of the audit trail; without one, only refused registrations are kept.
+    """Notes of one process. The writer of the audit trail takes them; without one, only refused registrations are kept.
 
     Args:
         most_entries: Refused registrations that are remembered, the newest ones.
@@ -36,9 +36,9 @@ class AuditNotes:
         self.recent: deque[AuditEntry] = deque(maxlen=most_entries)
         """The newest refused registrations, oldest first, where there is no file."""
         self.is_on = False
-        """Whether somebody takes the notes."""
+        """Whether a writer takes the notes."""
         self.dropped = 0
-        """How many were dropped because too many waited."""
+        """Number of notes that were dropped because too many waited."""
         self._waiting: deque[AuditEntry] = deque()
 
     def note(
@@ -50,7 +50,7 @@ class AuditNotes:
         caller: Caller | None = None,
         **details: Any,
     ) -> None:
-        """Note what the caller did, or wanted to do; details must not hold secrets."""
+        """Note what the caller did or tried to do. `details` must not hold secrets."""
         is_remembered = kind == REFUSED_REGISTRATION and self.file is None
         if not self.is_on and not is_remembered:
             return
@@ -77,13 +77,13 @@ class AuditNotes:
         self._waiting.append(entry)
 
     def take_notes(self) -> list[AuditEntry]:
-        """Return all notes that wait, and forget them."""
+        """Return and remove all waiting notes."""
         taken = list(self._waiting)
         self._waiting.clear()
         return taken
 
     def give_back(self, notes: list[AuditEntry]) -> None:
-        """Let notes wait again that could not be written."""
+        """Put notes that could not be written back in the queue."""
         room = _MOST - len(self._waiting)
         self.dropped += max(len(notes) - room, 0)
         self._waiting.extendleft(reversed(notes[: max(room, 0)]))

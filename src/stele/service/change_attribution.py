@@ -1,8 +1,8 @@
-"""Which change is to blame for which finding: the other pure part of a semantic diff.
+"""Attributes each finding to the change that causes it: the other pure part of a semantic diff.
 
-A finding belongs to the change of the declaration it is about; else to a change around it, inside it, or of a type it
-refers to, when the finding's words point there or nothing else can be meant. It stands alone rather than beside a
-change that has nothing to do with it. Like the comparison this has no preferred side.
+A finding belongs to the change of the declaration it is about. Otherwise it belongs to a change around that
+declaration, inside it, or of a type it refers to, if the finding's words point there or no other change is possible. A
+finding without a related change stands alone. Like the comparison, the attribution treats both sides equally.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stele.formats.capabilities import OutlineLocation
 from stele.service.changes import ChangeKind, DeclarationChange, DeclarationTree, DirectedFinding, TreeComparison
 
 MAX_CANDIDATES: Final = 64
-"""Changes inside one declaration that are looked at for one finding."""
+"""Maximum number of changes inside one declaration that are considered for one finding."""
 
 MAX_USES: Final = 256
 """Declarations that are visited from type to type for one finding."""
@@ -28,10 +28,10 @@ MAX_USES: Final = 256
 _WORD: Final = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)?")
 _STEP: Final = re.compile(r"[/.\[{#]")
 _WHOLE: Final = frozenset({ChangeKind.ADDED, ChangeKind.REMOVED})
-"""Changes that stand for all that is inside the declaration as well."""
+"""Kinds of changes that also cover everything inside the declaration."""
 
 _TAIL: Final = 200
-"""Characters of a path's end in which its last step is looked for: paths through references grow long."""
+"""Number of characters at a path's end in which its last step is searched: paths through references grow long."""
 
 _TELLING: Final = 2
 """The score of a change that the words of a finding point to."""
@@ -40,14 +40,17 @@ Locator = Callable[[str], OutlineLocation | None]
 
 
 class ComparedSide(NamedTuple):
-    """One version: its outline, and where findings' paths lead in it."""
+    """One version: its outline, and the function that locates paths of findings in it."""
 
     tree: DeclarationTree
     locate: Locator
 
 
 def longest_prefix_locator(tree: DeclarationTree) -> Locator:
-    """For formats whose findings speak of declarations by their paths: the longest beginning that is one."""
+    """Return a locator for formats whose findings name declarations by path.
+
+    It locates the longest prefix of a path that is a declaration.
+    """
 
     def locate(path: str) -> OutlineLocation | None:
         ends = [match.start() for match in _STEP.finditer(path)]
@@ -61,7 +64,10 @@ def longest_prefix_locator(tree: DeclarationTree) -> Locator:
 def attribute_findings(
     comparison: TreeComparison, old: Locator, new: Locator, reasons: Iterable[DirectedFinding]
 ) -> list[DeclarationChange]:
-    """Return the changes with what is held against them; findings that belong to none of them come last, as changes."""
+    """Return the changes with the findings that they cause.
+
+    Findings that belong to no change come last, each as a change of its own.
+    """
     attribution = _Attribution(comparison, ComparedSide(comparison.old, old), ComparedSide(comparison.new, new))
     findings: defaultdict[int, list[DirectedFinding]] = defaultdict(list)
     broken: defaultdict[int, set[Direction]] = defaultdict(set)
@@ -93,7 +99,7 @@ def _with_findings(
 
 
 def _unattributed_change(reason: DirectedFinding) -> DeclarationChange:
-    """Return a finding that belongs to no difference that shows."""
+    """Return a change for a finding that belongs to no visible difference."""
     sides = (reason.writer, reason.reader)
     before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
     broken = {reason.direction} if reason.breaks else set()
@@ -137,7 +143,7 @@ class _Attribution:
     # --- one finding ------------------------------------------------------------------------------------------------
 
     def matching_changes(self, reason: DirectedFinding) -> list[int]:
-        """Indexes of the changes the finding is about: the one it belongs to, then those its words point to as well."""
+        """Return indexes of the changes a finding is about: its own first, then others to which its words point."""
         which, place = self._locate_finding(reason)
         words = _finding_words(reason)
         for suspects, only in self._candidate_groups(which, place.path):
@@ -150,7 +156,7 @@ class _Attribution:
         return []
 
     def _candidate_groups(self, which: _Which, path: str) -> Iterator[tuple[Sequence[int], bool]]:
-        """Groups of changes, the likeliest first, and whether one of the group is to blame in any case."""
+        """Yield groups of changes, the likeliest first, each with whether one of the group must be the cause."""
         tree = self.sides[which].tree
         yield self._changes_in_both(self.at, which, path), path != tree.top
         for above in tree.above(path):
@@ -163,14 +169,14 @@ class _Attribution:
             yield self._changes_in_both(self.at, which, above), False
 
     def _changes_in_both(self, table: _Table, which: _Which, path: str) -> list[int]:
-        """Return what a table has of a declaration in both versions."""
+        """Return the indexes that a table has for a declaration in both versions."""
         same_text = self.twins[which].get(path)
         other = _Which.OLD if which is _Which.NEW else _Which.NEW
         more = [] if same_text is None else table[other].get(same_text, [])
         return list(dict.fromkeys([*table[which].get(path, []), *more]))
 
     def _changes_of_referenced(self, which: _Which, path: str) -> Iterator[str]:
-        """Declarations something refers to, the nearest first."""
+        """Yield the paths of declarations that a declaration refers to, the nearest first."""
         nodes = self.sides[which].tree.nodes
         waiting, seen = deque([path]), {path}
         while waiting and len(seen) <= MAX_USES:
@@ -182,9 +188,9 @@ class _Attribution:
                     yield used
 
     def _locate_finding(self, reason: DirectedFinding) -> tuple[_Which, OutlineLocation]:
-        """Return where the finding's path leads furthest.
+        """Return the version in which the finding's path leads furthest, and the location there.
 
-        That is in the reader's schema; for what is gone, in the writer's.
+        Usually that is the reader's schema. For a removed declaration it is the writer's schema.
         """
         backward = reason.direction is Direction.BACKWARD
         readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
@@ -207,7 +213,7 @@ class _Attribution:
     def _score_change(
         change: DeclarationChange, finding: Finding, place: OutlineLocation, words: frozenset[str]
     ) -> int:
-        """Return how much the words of a finding point to a change."""
+        """Return a score of how strongly the words of a finding point to a change."""
         score = 0
         if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):
             score += 8
@@ -225,7 +231,7 @@ class _Attribution:
 
 
 def _finding_words(finding: Finding) -> frozenset[str]:
-    """Return the words of a finding: names and numbers."""
+    """Return the names and numbers in the text of a finding."""
     tail = _STEP.split(finding.path[-_TAIL:])[-1]
     return frozenset(_WORD.findall(f"{finding.reader[:2000]} {finding.writer[:2000]} {tail}"))
 

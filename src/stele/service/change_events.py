@@ -1,7 +1,7 @@
-"""Changes of the registry as events, derived from the log: what a follower has to look at again.
+"""Changes of the registry as events, derived from the log, for followers that update their copies.
 
 Each element that a record changes gives one event: a version, else its subject, else its namespace, else the registry.
-An event has a position in the log, so a follower that lost its connection goes on where it was.
+An event has a position in the log, so a follower that lost its connection continues where it was.
 
 Source: docs/protocols/cncf.md#events
 """
@@ -25,11 +25,11 @@ from stele.service.registry import Registry
 from stele.service.times import format_time
 
 MOST_RECORDS: Final = 1000
-"""Records of the log one page looks through."""
+"""Maximum number of log records that one page covers."""
 
 
 class EventPosition(NamedTuple):
-    """A place among all events: behind the change `part` (from 0) of the record `seq`; part -1 is before the first."""
+    """A position among all events: behind the change `part` (from 0) of record `seq`; part -1 is before the first."""
 
     seq: int = 1
     part: int = -1
@@ -39,7 +39,10 @@ class EventPosition(NamedTuple):
 
 
 class ElementChange(NamedTuple):
-    """One element that was created, changed or deleted. namespace None is the registry, subject None the namespace."""
+    """One element that was created, changed or deleted.
+
+    namespace None means the registry itself, subject None the namespace.
+    """
 
     is_deleted: bool
     namespace: str | None = None
@@ -48,7 +51,7 @@ class ElementChange(NamedTuple):
 
     @property
     def resource(self) -> Resource:
-        """What a caller has to be allowed to see in lists, and to read, to be told."""
+        """Resource that a caller must be allowed to list and to read to receive the change."""
         if self.namespace is None:
             return REGISTRY_RESOURCE
         if self.subject is None:
@@ -57,14 +60,14 @@ class ElementChange(NamedTuple):
 
 
 class ChangeEvent(NamedTuple):
-    """A change, where it stands in the log, and when it happened (milliseconds since 1970 UTC)."""
+    """A change, its position in the log, and its time (milliseconds since 1970 UTC)."""
 
     position: EventPosition
     at: int
     change: ElementChange
 
     def to_cloud_event(self, source: str) -> CloudEvent:
-        """Return the event as CloudEvents 1.0 has it; source is the base URI of the registry."""
+        """Return the event in the form of CloudEvents 1.0; source is the base URI of the registry."""
         change = self.change
         return CloudEvent(
             id=str(self.position),
@@ -76,20 +79,23 @@ class ChangeEvent(NamedTuple):
 
 
 class FoundEvents(NamedTuple):
-    """Events in order, and the position to go on from: behind all that was looked through."""
+    """Events in order, and the position after all records that were read, from which to continue."""
 
     events: list[ChangeEvent]
     next: EventPosition
 
 
 def can_see_change(access: AccessControl, change: ElementChange) -> bool:
-    """Return whether the caller may learn of a change: it says that something is there, and tells of its history."""
+    """Return whether the caller may learn of a change.
+
+    That needs the right to list, because a change shows that an element exists, and the right to read its history.
+    """
     resource = change.resource
     return access.is_open or (access.allows(Operation.LIST, resource) and access.allows(Operation.READ, resource))
 
 
 def parse_position(text: str) -> EventPosition:
-    """Return the position a text means: a record's number (behind the record), or the id of an event.
+    """Return the position that a text means: the number of a record (after that record), or the id of an event.
 
     Raises `InvalidRequest`.
     """
@@ -104,7 +110,7 @@ def parse_position(text: str) -> EventPosition:
 async def read_events(
     registry: Registry, after: EventPosition, limit: int = MOST_RECORDS, *, is_fresh: bool = True
 ) -> FoundEvents:
-    """Return the events behind a position that at most `limit` records stand for, those the caller may see.
+    """Return the events after a position that the caller may see, from at most `limit` records.
 
     Without is_fresh, the newest records may be missing. Raises `StoreError`.
     """
@@ -128,7 +134,10 @@ async def wait_for_events(
     is_wanted: Callable[[ChangeEvent], bool] = lambda event: True,
     limit: int = MOST_RECORDS,
 ) -> FoundEvents:
-    """As `read_events`, of those that are wanted; where there is none, wait for one for so many seconds at most."""
+    """Return the wanted events, as `read_events` does. If there is none, wait for one.
+
+    It waits for at most `seconds`.
+    """
     clock = asyncio.get_running_loop().time
     deadline = clock() + seconds
     while True:
@@ -163,7 +172,7 @@ def choose_events(
 
 
 def list_events(seq: int, record: ev.LogRecord) -> list[ChangeEvent]:
-    """Return the events a record of the log stands for, in order."""
+    """Return the events of a log record, in order."""
     changes = [change for event in record.events for change in _CHANGES.get(type(event), _no_changes)(event)]
     changes = _keep_narrowest(dict.fromkeys(changes))
     at = record.metadata.at
@@ -171,7 +180,7 @@ def list_events(seq: int, record: ev.LogRecord) -> list[ChangeEvent]:
 
 
 def _keep_narrowest(changes: Iterable[ElementChange]) -> list[ElementChange]:
-    """Leave out what was changed only because something in it was: one change gives one event."""
+    """Drop an element whose only change is one inside it, so that one change gives one event."""
     rows = list(changes)
     with_versions = {(row.namespace, row.subject) for row in rows if row.version_number is not None}
     with_subjects = {row.namespace for row in rows if row.subject is not None}
@@ -237,4 +246,7 @@ _CHANGES: Final[dict[type, Callable[[Any], Iterator[ElementChange]]]] = {
     ev.CodecAdded: _subject_change(False),
     ev.RulesetAdopted: _registry_change,
 }
-"""What each event of the log changes; the others (keys, bindings, encoding ids) have no path in that API."""
+"""The elements that each kind of log event changes.
+
+Other kinds (keys, bindings, encoding ids) have no path in that API.
+"""

@@ -1,8 +1,8 @@
-"""What changed between two outlines: the pure part of a semantic diff.
+"""The differences between two outlines: the pure part of a semantic diff.
 
-Declarations are matched from the top down: below matched parents those of one identity are the same, then those that
-share a name or an alias, and at last, wherever they are, whole subtrees that are equal. The comparison has no preferred
-side: with the outlines exchanged every change is its own mirror image.
+Declarations are matched from the top down. Below matched parents, those with the same identity match first, then those
+that share a name or an alias. Last, equal subtrees match wherever they are. The comparison treats both sides equally:
+with the outlines exchanged, every change is its own mirror image.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MAX_TEXT: Final = 200
 """Characters of a text that describes an added or removed declaration."""
 
 _MAX_NAMESAKES: Final = 8
-"""A name more declarations of one parent share tells nothing: it would only cost time."""
+"""A name is not used for matching if more declarations of one parent share it: it is ambiguous and costs time."""
 
 _MAX_ORDER: Final = 20
-"""Names listed of an order."""
+"""Maximum number of names that describe an order."""
 
 
 class ChangeKind(Enum):
@@ -52,16 +52,16 @@ class DirectedFinding(Finding, frozen=True, kw_only=True):
 class DeclarationChange(msgspec.Struct, frozen=True):
     """One difference between two versions.
 
-    path        of the declaration in the new version, of a removed one in the old version
+    path        path of the declaration in the new version, of a removed one in the old version
     what        kind of declaration for ADDED, REMOVED, RENAMED and MOVED (`order` where only the order of its members
-                changed), the attribute for CHANGED; the rule of a finding that belongs to no difference that shows
-    before      what the old version says there; '' for nothing
-    after       what the new version says there
-    was         path in the old version where that is another one, else None
-    annotation  only people see the difference: documentation, comments, titles
+                changed), the attribute for CHANGED; the rule of a finding that belongs to no visible difference
+    before      text in the old version; '' for nothing
+    after       text in the new version; '' for nothing
+    was         path in the old version where it differs, else None
+    annotation  True if the difference affects only readers of the text: documentation, comments, titles
     backward    False when a breaking finding says that because of it the new schema cannot read data of the old one
     forward     False when one says that because of it the old schema cannot read data of the new one
-    findings    what the ruleset says about it; a finding about several changes at once stands with the first of them
+    findings    findings of the ruleset about it; a finding about several changes at once stands with the first of them
     """
 
     kind: ChangeKind
@@ -77,19 +77,19 @@ class DeclarationChange(msgspec.Struct, frozen=True):
 
     @property
     def old_path(self) -> str | None:
-        """Path in the old version; None for what was not there."""
+        """Path in the old version; None for an added declaration."""
         return None if self.kind is ChangeKind.ADDED else self.was or self.path
 
     @property
     def new_path(self) -> str | None:
-        """Path in the new version; None for what is gone."""
+        """Path in the new version; None for a removed declaration."""
         return None if self.kind is ChangeKind.REMOVED else self.path
 
 
 class DeclarationTree:
-    """An outline by its paths: `nodes` in order, and what is below each (below None: the topmost).
+    """An outline by its paths: `nodes` in order, and the children of each (of None: the topmost).
 
-    A parent that does not come before its children is none, so that there are no circles.
+    A parent that does not come before its children is ignored, so that there are no cycles.
     """
 
     def __init__(self, outline: Iterable[OutlineNode]) -> None:
@@ -113,7 +113,7 @@ class DeclarationTree:
         return self._parents.get(node.path)
 
     def above(self, path: str) -> Iterator[str]:
-        """Return the paths around one, the nearest first."""
+        """Yield the paths of the declarations around one, the nearest first."""
         parent = self._parents.get(path)
         while parent is not None:
             yield parent
@@ -124,7 +124,7 @@ class TreeComparison:
     """Two outlines, which of their declarations are the same, and what changed.
 
     same     paths of the old outline to those of the new one
-    changes  in the order of the new outline, what was removed standing where it stood
+    changes  changes in the order of the new outline; a removed declaration stands at its old place
     """
 
     def __init__(self, old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> None:
@@ -141,7 +141,7 @@ class TreeComparison:
     # --- what is the same -------------------------------------------------------------------------------------------
 
     def _match(self, waiting: Sequence[tuple[str | None, str | None]]) -> None:
-        """Match what is below pairs of parents, and below that."""
+        """Match the declarations below pairs of parents, at every depth."""
         waiting = list(waiting)
         while waiting:
             old, new = waiting.pop()
@@ -151,7 +151,7 @@ class TreeComparison:
             self._order += self._reordered(old, new, pairs)
 
     def _pairs(self, old: str | None, new: str | None) -> Iterator[tuple[OutlineNode, OutlineNode]]:
-        """Children of two parents that are the same."""
+        """Yield pairs of children of two parents that are the same declaration."""
         mine = {_sibling_key(node, old): node for node in reversed(self.old.children[old])}
         theirs = {_sibling_key(node, new): node for node in reversed(self.new.children[new])}
         common = mine.keys() & theirs.keys()
@@ -164,7 +164,7 @@ class TreeComparison:
     def _reordered(
         self, old: str | None, new: str | None, pairs: Iterable[tuple[OutlineNode, OutlineNode]]
     ) -> Iterator[DeclarationChange]:
-        """Return one change for members of a parent that stand in another order than they stood.
+        """Yield one change if the members of a parent stand in another order than before.
 
         The change covers the part that differs.
         """
@@ -180,7 +180,7 @@ class TreeComparison:
             yield DeclarationChange(ChangeKind.MOVED, new, "order", before, after, "" if old == new else old)
 
     def _equal_subtrees(self) -> Iterator[tuple[str, str]]:
-        """Declarations with something inside that are gone in one place and turn up in another, the same throughout."""
+        """Yield old and new path of declarations with members that moved elsewhere and are otherwise unchanged."""
         counterparts = set(self.same.values())
         mine = _digest_subtrees(self.old, [path for path in self.old.nodes if path not in self.same])
         theirs = _digest_subtrees(self.new, [path for path in self.new.nodes if path not in counterparts])
@@ -220,7 +220,7 @@ class TreeComparison:
         return [change for *_, change in sorted(placed, key=lambda item: item[:3])]
 
     def _pair(self, old: OutlineNode, new: OutlineNode) -> Iterator[DeclarationChange]:
-        """Return the changes of one declaration."""
+        """Yield the changes of one declaration."""
         was = None if old.path == new.path else old.path
         if old.name and new.name and old.name != new.name:
             kind = new.kind if new.kind == old.kind else "declaration"
@@ -241,7 +241,7 @@ class TreeComparison:
         return unlike and old.kind == new.kind and bool(old.name) and not (old.identity or new.identity)
 
     def _same_names(self, before: str, after: str, old: OutlineNode, new: OutlineNode) -> bool:
-        """Whether two texts differ only in what the types they name are called now."""
+        """Return whether two texts differ only in the new names of the types they refer to."""
         if len(old.uses) != len(new.uses) or old.uses == new.uses or not all((*old.uses, *new.uses)):
             return False
         for mine, theirs in zip(old.uses, new.uses, strict=True):
@@ -252,14 +252,14 @@ class TreeComparison:
 
 
 def _sibling_key(node: OutlineNode, parent: str | None) -> tuple[str, str]:
-    """Return what a declaration is found again by, below its parent."""
+    """Return the key by which a declaration is matched among the children of its parent."""
     if node.identity:
         return "identity", node.identity
     return "path", node.path.removeprefix(parent) if parent else node.path
 
 
 def _pair_by_name(old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> Iterator[tuple[OutlineNode, OutlineNode]]:
-    """Pairs that share a name or an alias; in an order that is the same from both sides."""
+    """Yield pairs that share a name or an alias. Their order does not depend on which side is the old one."""
     mine, theirs = _group_by_word(old), _group_by_word(new)
     pairs = {
         (a.path, b.path): (a, b)
@@ -290,7 +290,7 @@ def _name_list(nodes: Iterable[OutlineNode]) -> str:
 
 
 def _summarize_declaration(node: OutlineNode, tree: DeclarationTree) -> str:
-    """Return a declaration in a few words."""
+    """Return a short description of a declaration."""
     parts = [
         text if word == "type" else f"{word} {text}"
         for word, text in node.attributes.items()
@@ -308,9 +308,9 @@ def _summarize_declaration(node: OutlineNode, tree: DeclarationTree) -> str:
 
 
 def _digest_subtrees(tree: DeclarationTree, paths: Sequence[str]) -> dict[bytes, str]:
-    """Of some declarations, parents first, those with something inside, by digest of all they say, where it is unique.
+    """Return the declarations that have members, by the digest of all their content, where the digest is unique.
 
-    A declaration comes before what is inside it.
+    `paths` has each declaration before the ones inside it.
     """
     digests: dict[str, bytes] = {}
     for path in reversed(paths):

@@ -22,7 +22,7 @@ _MAX_AGAINST = 1000
 _MAX_FINDINGS = 10_000
 
 Adopted = Mapping[tuple[str, str], int]
-"""Versions of rulesets a registry has taken over, by format and bare name."""
+"""Versions of rulesets that a registry has adopted, by format and bare name."""
 
 
 class NamedText(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class NamedText(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A schema text with what it refers to; name is its file name, for imports between files."""
+    """A schema text with the texts it refers to; name is its file name, for imports between files."""
 
     schema: str
     references: tuple[NamedText, ...] = ()
@@ -41,11 +41,12 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """What to check. `against` is oldest first; a policy that is not transitive looks at its last entry only.
+    """A schema to check, and the versions to compare it with.
 
-    An empty `against` asks whether the schema is valid, nothing more. ruleset None is the format's default; a name
-    without a version is the version in force, without a registry the newest. undecided says whether what no rule can
-    decide is refused; None leaves it to whoever answers.
+    `against` is oldest first; a policy that is not transitive uses only its last entry. An empty `against` checks only
+    whether the schema is valid. ruleset None is the format's default. A name without a version is the version in force,
+    or the newest one without a registry. undecided says whether a finding that no rule can decide is refused. None uses
+    the default of the server or command.
     """
 
     format: str
@@ -59,10 +60,10 @@ class CheckRequest(msgspec.Struct, frozen=True):
 
 
 class CheckAnswer(msgspec.Struct, frozen=True):
-    """compatible is whether no finding breaks; findings name the entry of `against` they are about, from 1.
+    """Result of a check. compatible is True if no finding breaks.
 
-    ruleset is the full name of the rules that decided, '' where nothing was compared. Of very many findings the first
-    10,000 are here; the others are omitted and counted.
+    Findings name their entry of `against`, from 1. ruleset is the full name of the rules that decided, '' where nothing
+    was compared. At most 10,000 findings are listed; omitted counts the others.
     """
 
     compatible: bool
@@ -78,9 +79,10 @@ def check_compatibility(
     undecided: WhenUndecided = WhenUndecided.REFUSE,
     adopted: Adopted | None = None,
 ) -> CheckAnswer:
-    """Compare. Raises `UnknownFormat`, `UnknownRuleset`, `UnknownPolicy`, `MalformedSchema`, `TooLarge`.
+    """Compare a schema with earlier versions under a policy.
 
-    adopted are the versions a registry has taken over; None where there is none to ask.
+    `adopted` has the versions of rulesets that a registry has adopted; None without a registry. Raises `UnknownFormat`,
+    `UnknownRuleset`, `UnknownPolicy`, `MalformedSchema`, `TooLarge`, and `InvalidRequest` for too many versions.
     """
     limits = limits or Limits()
     fmt = get_format(request.format)
@@ -89,7 +91,7 @@ def check_compatibility(
     if len(request.against) > _MAX_AGAINST:
         raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
 
-    # Whether a text is valid is one question, what follows from its meaning another: comparing forgives bad style.
+    # Only a check without comparison is strict: a comparison needs the meaning of the text, and ignores bad style.
     new = parse_candidate(
         fmt, request, limits, strict=not request.against, role="the new schema" if request.against else ""
     )
@@ -110,7 +112,7 @@ def check_compatibility(
         else:
             omitted += 1
     for _ in newest_first:
-        pass  # What the policy does not look at must be a schema, too.
+        pass  # Versions that the policy does not compare must be valid, too.
     decided = ruleset if request.against else ""
     return CheckAnswer(compatible, tuple(findings), decided, omitted)
 
@@ -118,7 +120,7 @@ def check_compatibility(
 def _parse_newest_first(
     fmt: Format[Any], against: tuple[Candidate, ...], limits: Limits, progress: ComparisonProgress
 ) -> Iterator[ParsedVersion]:
-    """Parse one earlier version after the other, and count each when it is done with. Raises `MalformedSchema`."""
+    """Yield the earlier versions, parsed, and count each as compared afterwards. Raises `MalformedSchema`."""
     for number, old in reversed(list(enumerate(against, 1))):
         try:
             parsed = parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against")
@@ -137,7 +139,7 @@ class ParsedVersion(NamedTuple):
 
 
 class VersionFinding(NamedTuple):
-    """A finding, the version it is about, and who reads whose data in it."""
+    """A finding, the version it is about, and the direction: which schema reads data of which."""
 
     version_number: int
     direction: Direction
@@ -147,7 +149,7 @@ class VersionFinding(NamedTuple):
 def compare_versions(
     fmt: Format[Any], new: Any, newest_first: Iterable[ParsedVersion], policy: Policy, ruleset: str
 ) -> Iterator[VersionFinding]:
-    """Yield what a ruleset finds between a schema and the earlier versions that a policy names, newest first."""
+    """Yield the findings of a ruleset between a schema and the earlier versions that a policy selects, newest first."""
     for old, backward, forward in policy.list_comparisons(newest_first):
         if backward:
             for finding in rulesets.run_ruleset(fmt, new, old.parsed, ruleset):
@@ -160,7 +162,7 @@ def compare_versions(
 def parse_candidate(
     fmt: Format[Any], candidate: Candidate | CheckRequest, limits: Limits, *, strict: bool, role: str = ""
 ) -> Any:
-    """Parse a candidate within the limits; role tells in errors which one of several it is.
+    """Parse a candidate within the limits. `role` names it in errors, where there are several candidates.
 
     Raises `MalformedSchema`, `TooLarge`.
     """
@@ -168,7 +170,7 @@ def parse_candidate(
     references = {ref.name: ref.schema.encode("utf-8", "surrogatepass") for ref in candidate.references}
     limits.check_text(text)
     limits.check_references(len(references))
-    strict = strict or isinstance(fmt, HasLaxImports)  # a type that is not there has no verdict
+    strict = strict or isinstance(fmt, HasLaxImports)  # a missing type has no verdict
     try:
         return fmt.parse(text, references, name=candidate.name, strict=strict)
     except MalformedSchema as error:

@@ -1,7 +1,7 @@
-"""Collections: documents beside the schemas, read from memory and changed on what was seen.
+"""Collections: JSON documents beside the schemas, read from memory and changed with optimistic locking.
 
-Documents are in the log for ever, also once they are changed or removed. Their secret members are sealed there
-(`service/secrets.py`): here is the one place where they are opened for readers, and sealed again.
+Documents stay in the log for ever, even after they are changed or removed. Their secret members are sealed there
+(`service/secrets.py`). Only this module opens them for readers, and seals them again.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def items_in(registry: Registry, state: State, collection: str) -> Items:
 async def edit_collection(
     registry: Registry, collection: str, change: Callable[[Items], tuple[Changes, T]], *, via: str = ""
 ) -> T:
-    """Change documents by what is there: change gets them all and answers what to write and what to return.
+    """Change documents of a collection. `change` gets all of them, and returns what to write and what to return.
 
-    It is called again on the newer documents when another writer was faster, so it must have no effects of its own.
-    Raises what it raises, `ReadOnly`, `InvalidName`, `InvalidRequest`, `SecretsLocked`, `StoreError`.
+    `change` is called again with the newer documents when another writer was faster, so it must have no side effects.
+    Raises what `change` raises, `ReadOnly`, `InvalidName`, `InvalidRequest`, `SecretsLocked`, `StoreError`.
     """
 
     async def attempt(state: State) -> T:

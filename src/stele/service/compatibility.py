@@ -1,4 +1,7 @@
-"""Answers the questions of `decide`: can this schema read that one's data? Verdicts never change, so they are kept."""
+"""Answers the compatibility requests of `decide`: can one schema read data of another?
+
+Verdicts never change, so they are cached.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +29,22 @@ from stele.service.schemas import (
 )
 
 _REMEMBERED_BYTES: Final = 32 << 20
-"""About how much memory verdicts may take, in bytes; beyond, the oldest ones are given up."""
+"""Approximate limit of the memory of cached verdicts, in bytes. Beyond it, the oldest ones are dropped."""
 _FINDING_BYTES: Final = 300
-"""What a finding costs beside its texts."""
+"""Estimated bytes of a finding besides its texts."""
 _BATCH: Final = 32
-"""Comparisons whose texts are in memory together, where nobody waits for all of them."""
+"""Maximum number of comparisons whose texts are in memory together, in background work."""
 _BATCH_BYTES: Final = 16 << 20
-"""Length of these texts after which no further comparison is taken."""
+"""Length of these texts in bytes after which no further comparison is added."""
 _QUICK_QUESTIONS: Final = 2
-"""So many comparisons of short texts are not worth a thread: both directions with one version."""
+"""Number of comparisons of short texts that need no thread: both directions with one version."""
 
 Comparison = tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]
 """A question with the texts of the reader and of the writer."""
 
 
 class CompatibilityChecker:
-    """Asks the formats, off the event loop, and remembers."""
+    """Compares schemas by the rules of their formats, off the event loop, and caches the verdicts."""
 
     def __init__(self, schemas: SchemaParser, undecided: WhenUndecided = WhenUndecided.REFUSE) -> None:
         self._schemas = schemas
@@ -51,13 +54,13 @@ class CompatibilityChecker:
 
     @property
     def verdicts(self) -> Verdicts:
-        """Verdicts found so far; may forget old ones."""
+        """Cached verdicts; old ones may be dropped."""
         return self._known
 
     async def answer_requests(
         self, state: State, questions: tuple[CompatibilityRequest, ...], extra: Mapping[bytes, bytes]
     ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
-        """Verdicts for the questions, in order, up to the first that refuses: nobody asks for the rest then."""
+        """Return verdicts for the questions, in order, up to the first that refuses. The others are not needed then."""
         work = [(q, collect_texts(state, q.reader, extra), collect_texts(state, q.writer, extra)) for q in questions]
         verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
         try:
@@ -66,14 +69,14 @@ class CompatibilityChecker:
             else:
                 await asyncio.to_thread(self._compare_all, work, verdicts)
         finally:
-            # Who gives up in the middle and asks again goes on from there.
+            # A caller that is cancelled and asks again continues from there.
             self._remember(dict(verdicts))
         return verdicts
 
     def take_comparisons(self, state: State, questions: deque[CompatibilityRequest]) -> list[Comparison]:
-        """Take questions from the left, with the texts they are about, as many as may be in memory together.
+        """Take questions from the left, with the texts they need, as many as may be in memory together.
 
-        A question about a text that was purged is taken and left out.
+        A question about a purged text is dropped.
         """
         taken: list[Comparison] = []
         size = 0
@@ -90,10 +93,10 @@ class CompatibilityChecker:
     def compare_until(
         self, work: Iterable[Comparison], until: float
     ) -> dict[CompatibilityRequest, tuple[Finding, ...] | None]:
-        """Answer questions one by one in the calling thread, until a time that `time.monotonic` tells.
+        """Answer questions one by one in the calling thread, until a time of the clock `time.monotonic`.
 
-        Unlike `answer_requests` it goes on behind a break, and None stands for what cannot be answered. Pass the
-        answers to `remember_verdicts`, which belongs to the event loop.
+        Unlike `answer_requests` it continues after a verdict that breaks. None stands for a question that cannot be
+        answered. Pass the answers to `remember_verdicts`, which belongs to the event loop.
         """
         verdicts: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
         for comparison in work:
@@ -106,7 +109,7 @@ class CompatibilityChecker:
         return verdicts
 
     def remember_verdicts(self, verdicts: Mapping[CompatibilityRequest, tuple[Finding, ...] | None]) -> None:
-        """Keep answers; what could not be answered is asked again next time."""
+        """Cache answers. Questions that could not be answered are not cached."""
         self._remember({question: findings for question, findings in verdicts.items() if findings is not None})
 
     def _remember(self, verdicts: Verdicts) -> None:
@@ -138,7 +141,7 @@ class CompatibilityChecker:
         reader = self._schemas.parse_source(fmt, question.reader, reader_texts)
         adopted = dict(question.adopted)
         if question.ruleset.startswith(VALIDATOR_PREFIX):
-            # The first document of a subject is shown to its validators beside itself.
+            # Validators compare the first document of a subject with itself.
             first = question.writer == question.reader
             before = None if first else self._schemas.parse_source(fmt, question.writer, writer_texts)
             name = question.ruleset.removeprefix(VALIDATOR_PREFIX)
@@ -151,7 +154,7 @@ class CompatibilityChecker:
 
 
 def _are_quick(work: list[Comparison]) -> bool:
-    """Whether comparisons take less time than handing them to a thread; what a validator takes nobody knows."""
+    """Return whether comparisons take less time than starting a thread. The time of a validator is unknown."""
     return len(work) <= _QUICK_QUESTIONS and all(
         not question.ruleset.startswith(VALIDATOR_PREFIX) and are_quick(get_format(question.format), reader, writer)
         for question, reader, writer in work
@@ -159,7 +162,7 @@ def _are_quick(work: list[Comparison]) -> bool:
 
 
 def _estimate_memory(question: CompatibilityRequest, findings: tuple[Finding, ...]) -> int:
-    """Return about how many bytes a verdict takes, with its question."""
+    """Return the approximate size in bytes of a verdict with its question."""
     question_bytes = estimate_source_memory(question.reader) + estimate_source_memory(question.writer)
     texts = (text for row in findings for text in (row.path, row.reader, row.writer, row.why, row.fix, row.witness))
     return question_bytes + _FINDING_BYTES * len(findings) + sum(len(text) for text in texts if text)

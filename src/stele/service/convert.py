@@ -1,4 +1,4 @@
-"""Schemas turned into other languages, made from samples, and shown by example and by field; without a registry.
+"""Converts schemas, infers them from samples, and returns examples and fields of them, without a registry.
 
 Behind `POST /api/convert`, `/api/infer`, `/api/example`, `/api/fields` and the commands of the same names.
 """
@@ -24,10 +24,10 @@ from stele.service.check import Candidate, NamedText, parse_candidate
 from stele.service.limits import Limits
 
 MAX_SAMPLES: Final = 100_000
-"""Samples in one request; a command reads as many as there are."""
+"""Maximum number of samples in one request. A command has no such limit."""
 
 MAX_SYMBOLS: Final = 1_000
-"""Symbols an inferred enumeration may have."""
+"""Maximum number of symbols of an inferred enumeration."""
 
 _MAX_NAME: Final = 500
 
@@ -52,11 +52,11 @@ class ConvertRequest(msgspec.Struct, frozen=True):
 
 
 class InferRequest(msgspec.Struct, frozen=True):
-    """Samples, as JSON values, and the format of the schema to make from them.
+    """Samples, as JSON values, and the format of the schema to infer from them.
 
-    name          of the top type
-    notations     whether strings that are all dates, timestamps or UUIDs become that
-    enumerations  most symbols of an enumeration made of strings that repeat; 0 makes none
+    name          name of the top type
+    notations     whether a field whose strings are all dates, timestamps or UUIDs gets that type
+    enumerations  maximum number of symbols of an enumeration made of strings that repeat; 0 makes none
     """
 
     to: str
@@ -67,9 +67,10 @@ class InferRequest(msgspec.Struct, frozen=True):
 
 
 class ConvertAnswer(msgspec.Struct, frozen=True):
-    """A schema of format, and what it does not say.
+    """A schema in `format`, and the losses of the conversion.
 
-    keeps_data is whether every datum the source allows can be written under the schema as it is: no loss has data true.
+    keeps_data is whether every datum the source allows can be written unchanged under the schema: no loss has data
+    true.
     """
 
     format: str
@@ -93,9 +94,9 @@ class FieldsAnswer(msgspec.Struct, frozen=True):
 
 
 def convert_schema(request: ConvertRequest, limits: Limits | None = None) -> ConvertAnswer:
-    """Convert. Raises `UnknownFormat`, `MalformedSchema`, `CannotConvert`, `TooLarge`.
+    """Convert a schema. Raises `UnknownFormat`, `MalformedSchema`, `CannotConvert`, `TooLarge`.
 
-    The schema is read leniently: what an older registry stored has a meaning worth converting.
+    The schema is parsed leniently, so that texts from older registries can be converted.
     """
     source, target = get_format(request.format), get_format(request.to)
     candidate = Candidate(request.schema, request.references, request.name)
@@ -104,7 +105,7 @@ def convert_schema(request: ConvertRequest, limits: Limits | None = None) -> Con
 
 
 def infer_schema(request: InferRequest) -> ConvertAnswer:
-    """Infer. Raises `UnknownFormat`, `InvalidRequest`, `InvalidName`, `CannotConvert`, `TooLarge`."""
+    """Infer a schema. Raises `UnknownFormat`, `InvalidRequest`, `InvalidName`, `CannotConvert`, `TooLarge`."""
     if len(request.samples) > MAX_SAMPLES:
         raise TooLarge(f"there are {len(request.samples)} samples, at most {MAX_SAMPLES} are taken in one request")
     return infer_from_samples(
@@ -119,7 +120,10 @@ def infer_schema(request: InferRequest) -> ConvertAnswer:
 def infer_from_samples(
     samples: Iterable[Any], *, to: str, name: str = "Record", notations: bool = True, enumerations: int = 0
 ) -> ConvertAnswer:
-    """Infer from samples as they come, in memory bounded by what they look like. Raises as `infer`."""
+    """Infer a schema from a stream of samples. Raises as `infer_schema`.
+
+    The memory depends on the variety of the samples, not on their number.
+    """
     target = get_format(to)
     if not name or len(name) > _MAX_NAME:
         raise InvalidName(name[:_MAX_NAME], "is empty or too long for the name of a type")
@@ -153,7 +157,7 @@ def _parse_request(fmt: Format[Any], request: SchemaRequest, limits: Limits | No
 
 
 def convert_datum_to_json(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
-    """Return the datum as JSON, led by the schema where that can be had."""
+    """Return the datum as JSON, by its schema if the schema can be converted to a model."""
     if isinstance(fmt, ToModel):
         try:
             return json_values.to_json_value(fmt.to_model(parsed)[0], datum)

@@ -1,6 +1,6 @@
-"""Bytes of a record taken apart: which wires they may be of, which schema they name, and the record, or why not.
+"""Decodes the bytes of one record: finds the possible wires, the schema that they name, and the record or the error.
 
-Nothing but the bytes is known, so every wire is tried. What a caller may not read looks as if it was not there. Behind
+Only the bytes are known, so every wire is tried. A schema that the caller may not read is treated as missing. Behind
 the decode page.
 """
 
@@ -24,16 +24,16 @@ from stele.service.registry import Registry
 from stele.wire import avro_single, confluent, pravega, rocketmq
 
 MOST_BYTES: Final = 1024 * 1024
-"""Bytes of one record."""
+"""Maximum length of one record, in bytes."""
 _LONGEST_RECORD: Final = 200_000
-"""Characters of a record that are shown."""
+"""Maximum length of a shown record, in characters."""
 
 
 class DecodeRequest(msgspec.Struct, frozen=True):
     """Bytes, and what is known about them.
 
-    namespace  in which ids of the Confluent wire are looked up
-    subject    whose encoding ids, or whose newest schema for bytes without a frame, are tried; None: not known
+    namespace  namespace in which ids of the Confluent wire are looked up
+    subject    subject whose encoding ids, or whose newest schema for bytes without a frame, are tried; None: not known
     """
 
     data: bytes
@@ -44,18 +44,18 @@ class DecodeRequest(msgspec.Struct, frozen=True):
 class WireReading(msgspec.Struct, frozen=True):
     """The bytes read as records of one wire.
 
-    wire       its name
+    wire       name of the wire
     id_label   what its id is called; '' for none
-    id         as text
+    id         the id as text
     namespace, subject, version  a version that the id means; version 0: none is known
-    others     how many more versions it means
-    format     of the schema
-    message    of a Protobuf schema that the frame names
-    prefix     bytes in front of the payload
-    record     as JSON; '' where there is none
+    others     number of further versions with this id
+    format     format of the schema
+    message    message type of a Protobuf schema that the frame names
+    prefix     number of bytes before the payload
+    record     the record as JSON; '' where there is none
     is_cut     whether the record is longer than what is shown
     problem    why there is no record; '' where there is one
-    offset     byte of the payload at which it went wrong; None: not known
+    offset     byte of the payload at which decoding failed; None: not known
     """
 
     wire: str
@@ -80,9 +80,10 @@ class WireReading(msgspec.Struct, frozen=True):
 
 
 class _Frame(NamedTuple):
-    """A frame of one wire: the id, the payload, and how the id is looked up; indexes are read of Protobuf alone.
+    """A frame of one wire: the id, the payload, and the function that looks up the id.
 
-    hint says what would help where no schema is known.
+    has_indexes is whether message indexes of Protobuf precede the payload. hint says what would help where no schema is
+    known.
     """
 
     wire: str
@@ -96,9 +97,9 @@ class _Frame(NamedTuple):
 
 
 async def decode_record(registry: Registry, request: DecodeRequest) -> list[WireReading]:
-    """Return the bytes as every wire reads them that they may be of; what could be decoded comes first.
+    """Return one reading of the bytes for each possible wire. Those that could be decoded come first.
 
-    Raises `TooLarge`, `InvalidRequest` for no bytes at all, `Overloaded`.
+    Raises `TooLarge`, `InvalidRequest` for empty bytes, `Overloaded`.
     """
     if len(request.data) > MOST_BYTES:
         raise TooLarge(f"a record of {len(request.data)} bytes is longer than {MOST_BYTES}, which is the limit")
@@ -110,7 +111,7 @@ async def decode_record(registry: Registry, request: DecodeRequest) -> list[Wire
 
 
 def _list_frames(request: DecodeRequest) -> list[_Frame]:
-    """Return the frames that the bytes can be."""
+    """Return the frames that the bytes may have."""
     data, key = request.data, request.subject
     frames: list[_Frame] = []
     if data[:1] == b"\x00":

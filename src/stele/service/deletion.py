@@ -1,4 +1,4 @@
-"""Deleting versions where a subject ends with its last one."""
+"""Deletion of versions. With its last version, the incarnation of a subject ends."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ async def delete_version_or_incarnation(
 
     Args:
         registry: Registry that holds the version.
-        execute: Carries out a command in the caller's name.
-        find_version: Finds the version in a state; called again when somebody else was faster.
+        execute: Executes a command in the caller's name.
+        find_version: Finds the version in a state; called again when another writer was faster.
 
     Returns:
         The version as it was before.

@@ -1,7 +1,7 @@
-"""The semantic diff of two schemas: a list of changes, each with its verdict both ways; behind `POST /api/diff`.
+"""The semantic diff of two schemas: a list of changes with verdicts in both directions; behind `POST /api/diff`.
 
-What changed is told by the outlines of the two (see `stele.formats.capabilities`), what follows from it by a ruleset of
-the format. A format without outlines is compared by its fields, one without rulesets without verdicts.
+The changes come from the outlines of the two schemas (see `stele.formats.capabilities`), the verdicts from a ruleset of
+the format. A format without outlines is compared by its fields. A format without rulesets gets no verdicts.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class DiffRequest(msgspec.Struct, frozen=True):
 
 
 class DiffAnswer(msgspec.Struct, frozen=True):
-    """What changed, and what follows.
+    """The changes between two versions, and their effect on compatibility.
 
-    changes   in the order of the new version; findings that belong to no other change last
+    changes   in the order of the new version; findings that belong to no other change come last
     backward  whether the new schema reads data of the old one; None where the format compares nothing
     forward   whether the old schema reads data of the new one; None as above
     ruleset   full name of the rules that decided; '' for none
@@ -61,9 +61,9 @@ def diff_schemas(
     undecided: WhenUndecided = WhenUndecided.REFUSE,
     adopted: Adopted | None = None,
 ) -> DiffAnswer:
-    """Compare. Raises `UnknownFormat`, `UnknownRuleset`, `MalformedSchema`, `TooLarge`.
+    """Compare two schemas. Raises `UnknownFormat`, `UnknownRuleset`, `MalformedSchema`, `TooLarge`.
 
-    adopted are the versions of rulesets a registry has taken over; None where there is none to ask.
+    `adopted` has the versions of rulesets that a registry has adopted; None without a registry.
     """
     limits = limits or Limits()
     fmt = get_format(request.format)
@@ -94,7 +94,7 @@ def diff_schemas(
 
 
 def make_outline(fmt: Format[Any], parsed: Any) -> list[OutlineNode]:
-    """Return what a schema declares: its outline, else its fields."""
+    """Return the declarations of a schema: its outline, or its fields for a format without outlines."""
     if isinstance(fmt, HasOutline):
         return fmt.outline(parsed)
     fields = {field.path: field for field in fmt.fields(parsed)}
@@ -111,7 +111,7 @@ def _describe_field(**attributes: str) -> dict[str, str]:
 
 
 def _reference_declarations(candidate: Candidate) -> Iterator[OutlineNode]:
-    """Return the texts a schema refers to, as declarations of which only the digest is known."""
+    """Yield the texts that a schema refers to as declarations, with only their digest."""
     for reference in candidate.references:
         digest = sha256(reference.schema.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         yield OutlineNode(f"reference({reference.name})", "reference", {"text": digest}, name=reference.name)
@@ -131,7 +131,10 @@ def _make_locator(fmt: Format[Any], parsed: Any, tree: DeclarationTree) -> Locat
 
 
 def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> DeclarationChange:
-    """For texts that differ in something no outline tells; without consequence if even the canonical ones agree."""
+    """Return a change for texts that differ in something that no outline shows.
+
+    It has no effect if the canonical texts are the same.
+    """
     try:
         same = fmt.canonical(old, TextForm.CANONICAL) == fmt.canonical(new, TextForm.CANONICAL)
     except SteleError:

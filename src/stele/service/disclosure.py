@@ -1,4 +1,4 @@
-"""What answers show of settings that may hold secrets: names that are known to be harmless, and nothing else.
+"""Hides secrets in the settings that answers show: only settings whose names are known to be harmless are shown.
 
 A harmless name is not enough: a URL with a user name, a password or a query is hidden under any name.
 """
@@ -11,14 +11,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 HIDDEN: Final = "[hidden]"
-"""Stands in answers in the place of a value; sent back, it means the value that is stored."""
+"""Replaces a hidden value in answers. When it is sent back, it means the stored value."""
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _CREDENTIALS: Final = re.compile(r"://[^/\s]*@|[?&;]")
 
 
 def is_harmless(name: str, value: object, harmless_names: frozenset[str]) -> bool:
-    """Whether a setting may be shown.
+    """Return whether a setting may be shown.
 
     Numbers and booleans may. A text may if its name is harmless, unless it is a URL that may hold credentials.
     """
@@ -43,7 +43,7 @@ def _hide_value(name: str, value: Any, harmless_names: frozenset[str]) -> Any:
 
 
 def restore_settings(sent: Mapping[str, Any], stored: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return settings as sent, with the stored values in the place of hidden ones, at any depth."""
+    """Return the settings that were sent, with hidden values replaced by the stored ones, at any depth."""
     return {name: _restore_value(value, (stored or {}).get(name)) for name, value in sent.items()}
 
 
@@ -70,5 +70,5 @@ def hide_url(url: str) -> str:
 
 
 def restore_url(sent: str, stored: str) -> str:
-    """Return a URL as sent, or the stored one if what is sent is what answers show of it."""
+    """Return the URL that was sent, or the stored one if the sent one is its hidden form."""
     return stored if HIDDEN in sent and sent == hide_url(stored) else sent

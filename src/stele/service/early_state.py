@@ -1,7 +1,7 @@
 """A state that is loaded before worker processes are forked, which then share its memory.
 
-It holds plain data: no thread, connection, lock of a file or event loop goes with it. A worker opens the log itself,
-makes sure that it is still the history that the state was made of, and reads on from there.
+It holds plain data: no thread, connection, file lock or event loop. A worker opens the log itself, checks that the log
+still has the history that the state was made from, and reads the records after it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from stele.storage.high_water_mark import LogPosition
 __all__ = ["EarlyState", "decode_snapshot", "load_early_state"]
 
 _TAIL: Final = 20_000
-"""Records that are read after the snapshot, at most: the rest is left to the workers, which answer meanwhile."""
+"""Maximum number of records that are read after the snapshot. Workers read the rest while they answer requests."""
 _PAGE: Final = 1000
 
 
 def decode_snapshot(stored: tuple[int, bytes | memoryview] | None) -> tuple[State, int]:
-    """Return the state that a snapshot of a log holds, and its seq; an empty state and 0 for none that can be used."""
+    """Return the state of a snapshot and its seq; an empty state and 0 if there is no usable snapshot."""
     state = load_state(stored[1]) if stored is not None else None
     if stored is None or state is None or state.seq != stored[0]:
         return State(), 0
@@ -31,7 +31,7 @@ def decode_snapshot(stored: tuple[int, bytes | memoryview] | None) -> tuple[Stat
 
 
 class EarlyState(NamedTuple):
-    """A state, the position of the log that it stands on, and the seq of the snapshot it was made of (0: of none)."""
+    """A state, its position in the log, and the seq of the snapshot it was made from (0: no snapshot)."""
 
     state: State
     position: LogPosition
@@ -39,7 +39,7 @@ class EarlyState(NamedTuple):
 
 
 async def load_early_state(log: ChainedLog) -> EarlyState:
-    """Return the state of the newest snapshot, with what the log has after it if that is not much.
+    """Return the state of the newest snapshot, plus up to `_TAIL` records after it.
 
     Raises `StoreError` for a log that cannot be read, `DamagedLog` for one that lost records.
     """
@@ -48,5 +48,5 @@ async def load_early_state(log: ChainedLog) -> EarlyState:
         for entry in entries:
             apply_record(state, entry.seq, read_entry(entry))
         state.pack_texts()
-    state.erased.clear()  # Whoever wrote a purge takes the text out of the log.
+    state.erased.clear()  # The node that wrote the purge erases the text from the log.
     return EarlyState(state, await log.find_position(state.seq), snapshot_seq)

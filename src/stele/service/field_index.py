@@ -1,8 +1,8 @@
-"""Fields of all schemas by their paths: where is a field of this name, since which version, of which type?
+"""Index of the fields of all schemas: the subjects, versions and types of the fields with a name.
 
-The index is built in the background when it is first asked, newest changes first, and follows the log. It reads schemas
-in threads and lets the node rest as long as it works. Until it is done it answers from what it has, and says how much
-that is. It holds a bounded number of fields.
+The index is built in the background on first use, newest changes first, and follows the log. It reads schemas in
+threads and pauses in between, so that the node can do other work. Until it is complete it answers from what it has, and
+reports how much that is. It holds a limited number of fields.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from stele.service.registry import Registry
 from stele.service.schemas import SchemaTexts, collect_texts
 
 MOST_FIELDS: Final = 2_000_000
-"""Fields of subjects that are kept: about 200 bytes each."""
+"""Maximum number of fields in the index: about 200 bytes each."""
 MOST_VERSIONS: Final = 50
 """Versions of a subject that are read, the newest ones."""
 _LONGEST_TEXT: Final = 256 * 1024
-"""Bytes of a text that is read."""
+"""Maximum length in bytes of a text that is read, with its references."""
 _LONGEST_PATH: Final = 500
 _LONGEST_TYPE: Final = 200
 _BATCH: Final = 20
 """Subjects whose texts are in memory together."""
 _PAUSE_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 0.5
-"""How long a search waits for the index to be complete."""
+"""Seconds that a search waits for the index to be complete."""
 
 
 class FieldHit(NamedTuple):
     """A field of a subject.
 
     key    the subject
-    path   of the field, dotted
-    type   in the newest version that has it
+    path   dotted path of the field
+    type   its type in the newest version that has it
     first  number of the oldest version that was read and has it
-    last   number of the newest one
+    last   number of the newest version that has it
     is_current  whether the newest version of the subject has it
     """
 
@@ -57,12 +57,12 @@ class FieldHit(NamedTuple):
 
 
 class FieldMatches(NamedTuple):
-    """What a search found.
+    """Result of a search.
 
-    hits      at most as many as were asked for: whole names first, then beginnings, then parts
+    hits      up to the requested number of fields: whole names first, then beginnings, then parts
     is_cut    whether there are more
-    done      subjects that were read
-    total     subjects to read; the answer is complete where both are the same
+    done      number of subjects that were read
+    total     number of subjects to read; the answer is complete where both are the same
     is_full   whether the index has no room for more fields
     """
 
@@ -95,7 +95,7 @@ class FieldIndex:
     """The fields of a registry.
 
     Args:
-        registry: Whose schemas they are of.
+        registry: Registry of the schemas.
         duty: Share of the time that the index works, from 0 to 1, while it is being built.
     """
 
@@ -143,9 +143,9 @@ class FieldIndex:
         """Return fields whose path contains a text.
 
         Args:
-            words: What to look for, in any case.
-            most: How many fields at most.
-            can_read: Whether the caller may read a subject; asked of many.
+            words: Text to look for, in any case.
+            most: Maximum number of fields.
+            can_read: Test of whether the caller may read a subject; called often.
         """
         await self.follow_log()
         if self._task is not None and not self._task.done():
@@ -173,16 +173,16 @@ class FieldIndex:
         return FieldMatches(hits, is_cut, done, done + len(self._pending), self.is_full)
 
     async def _read_pending(self) -> None:
-        """Read what is pending, a few subjects at a time, and rest in between."""
+        """Read pending subjects, a few at a time, and pause in between."""
         while self._pending and not self.is_full:
             keys, state = list(self._pending)[:_BATCH], self._state
             for key in keys:
-                del self._pending[key]  # Whatever changes from now on is pending again.
+                del self._pending[key]  # A change from now on makes it pending again.
             started = time.monotonic()
             texts = [subject_texts for key in keys if (subject_texts := self._collect_texts(key)) is not None]
             try:
                 fields = await self._registry.run_stateless(_read_subjects, texts)
-            except SteleError:  # others need the threads more
+            except SteleError:  # the threads are overloaded
                 self._pending = dict.fromkeys([*self._pending, *keys])
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
@@ -194,7 +194,7 @@ class FieldIndex:
             await asyncio.sleep((time.monotonic() - started) * self._rest)
 
     def _collect_texts(self, key: SubjectKey) -> _SubjectTexts | None:
-        """Return the newest versions of a subject with all texts they need; None where there is none."""
+        """Return the newest versions of a subject with all texts that they need; None if it has no versions."""
         state = self._registry.state
         subject = state.find_subject(key)
         if subject is None or not subject.versions:
@@ -239,7 +239,7 @@ def _list_newest_first(state: State) -> list[Subject]:
 
 
 def _collect_version(state: State, version: Version) -> tuple[int, str, bytes, SchemaTexts] | None:
-    """Return number, format and texts of a version; None where they are gone or too long."""
+    """Return number, format, digest and texts of a version; None if they are purged or too long."""
     try:
         source = SchemaSource(
             version.content.sha, queries.resolve_references(state, version.schema.attachments.references)
@@ -257,7 +257,7 @@ def _read_subjects(subjects: Iterable[_SubjectTexts]) -> dict[SubjectKey, list[_
 
 
 def _read_subject(subject: _SubjectTexts) -> list[_FoundField]:
-    """Return the fields of a subject: versions come newest first."""
+    """Return the fields of a subject, whose versions are ordered newest first."""
     postings: dict[str, _Posting] = {}
     known: dict[tuple[bytes, tuple[bytes, ...]], list[tuple[str, str]]] = {}
     for place, (number, format_name, sha, texts) in enumerate(subject.versions):
@@ -275,7 +275,7 @@ def _read_subject(subject: _SubjectTexts) -> list[_FoundField]:
 
 
 def _parse_fields(format_name: str, texts: SchemaTexts) -> list[tuple[str, str]]:
-    """Return path and type of the fields of a text; none where nobody here can read it."""
+    """Return path and type of the fields of a text; none if no installed format can parse it."""
     try:
         fmt: Any = get_format(format_name)
         fields = fmt.fields(fmt.parse(texts.text, texts.references, strict=False))

@@ -1,4 +1,4 @@
-"""Which events a subscriber wants: the filters of CloudEvents Subscriptions, checked and matched. Pure.
+"""Filters of CloudEvents Subscriptions, which select the events of a subscriber: validated and matched. Pure.
 
 A filter is an object with one member, its dialect: `exact`, `prefix` and `suffix` map attributes of an event to what
 they must be, begin or end with; `sql` is an expression of CESQL; `all`, `any` and `not` combine filters. An event
@@ -14,7 +14,7 @@ from stele.errors import InvalidRequest
 
 _DEEPEST = 16
 _MOST = 256
-"""Levels of filters within filters, and filters in all."""
+"""Maximum number of nested levels, and of filters in total."""
 
 _COMPARE: Mapping[str, Callable[[str, str], bool]] = {
     "exact": str.__eq__,
@@ -24,7 +24,7 @@ _COMPARE: Mapping[str, Callable[[str, str], bool]] = {
 
 
 def check_filters(filters: Any) -> None:
-    """Raise `InvalidRequest` for what is no list of filters."""
+    """Raise `InvalidRequest` for an invalid list of filters."""
     if not isinstance(filters, list):
         raise InvalidRequest("filters are a list")
     pending = [(entry, 1) for entry in filters]
@@ -38,7 +38,7 @@ def check_filters(filters: Any) -> None:
 
 
 def _check_filter(entry: Any) -> list[Any]:
-    """Return the filters directly within one that is well formed itself."""
+    """Check one filter, and return the filters directly inside it."""
     if not isinstance(entry, dict) or len(entry) != 1:
         raise InvalidRequest("a filter is an object with one member, the name of its dialect")
     ((dialect, value),) = entry.items()
@@ -65,7 +65,7 @@ def _check_filter(entry: Any) -> list[Any]:
 
 
 def passes_filters(event: Mapping[str, str], filters: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether an event, as its attributes by name, passes filters that `check` lets pass."""
+    """Return whether an event, given as its attributes by name, passes filters that `check_filters` accepts."""
     return all(_passes_filter(event, entry) for entry in filters)
 
 

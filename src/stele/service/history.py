@@ -1,4 +1,4 @@
-"""How a subject came to be what it is: its versions with the verdicts between neighbours, and which reads which.
+"""The history of a subject: its versions with the verdicts between neighbours, and a matrix of which reads which.
 
 Behind `GET /api/history/{subject}` and `GET /api/matrix/{subject}`; `stele.pictures` draws the answers.
 """
@@ -29,11 +29,11 @@ from stele.service.version_verdicts import KnownVerdicts, VersionQuestions, find
 
 _MOST_REASONS: Final = 3
 _LONGEST_TEXT: Final = 500
-"""Characters of a note that an answer holds."""
+"""Maximum length of a note in an answer, in characters."""
 
 
 class _PlannedLink(NamedTuple):
-    """A version, the one before it, and the questions between them and of the newest one."""
+    """A version, the one before it, the questions between them, and the question whether the newest reads this one."""
 
     version: Version
     before: Version | None
@@ -45,13 +45,15 @@ class _PlannedLink(NamedTuple):
 async def get_history(
     registry: Registry, key: SubjectKey, *, before: int | None = None, limit: int = MOST_VERSIONS
 ) -> SubjectHistory:
-    """Return the newest versions of a subject, each with its verdicts against the one before and the newest one's.
+    """Return the newest versions of a subject with their verdicts.
+
+    Each has the verdicts between it and the version before it, and whether the newest version reads its data.
 
     Args:
-        registry: The node that is asked.
+        registry: The node.
         key: The subject.
         before: Only versions with a lower number; None: up to the newest.
-        limit: How many versions at most.
+        limit: Maximum number of versions.
 
     Raises:
         SubjectNotFound: The subject has no version.
@@ -68,7 +70,7 @@ async def get_history(
         _ask_questions(questions, link, newest)
         async for link in registry.time_slices.iterate(_pair_versions(rows, lower, upper))
     ]
-    # Neighbours first: if time ends, what most people look for is there.
+    # Neighbours first: if time runs out, the most useful verdicts are there.
     wanted = [*(link.backward for link in planned), *(link.forward for link in planned)]
     wanted += [link.newest for link in reversed(planned)]
     verdicts = await find_verdicts(registry, [question for question in wanted if question is not None])
@@ -89,10 +91,10 @@ async def get_matrix(
     """Return which of the newest active versions of a subject read data of which.
 
     Args:
-        registry: The node that is asked.
+        registry: The node.
         key: The subject.
-        limit: How many versions at most.
-        policy: Policy whose demands are marked; None: the one in force.
+        limit: Maximum number of versions.
+        policy: Policy whose required comparisons are marked; None: the one in force.
 
     Raises:
         SubjectNotFound: The subject has no version.
@@ -109,7 +111,7 @@ async def get_matrix(
         for writer in newest
         if reader is not writer
     }
-    # Neighbours first: if time ends, what most people look for is there.
+    # Neighbours first: if time runs out, the most useful verdicts are there.
     near = sorted(questions, key=lambda pair: (abs(pair[0] - pair[1]), pair))
     verdicts = await find_verdicts(registry, [question for pair in near if (question := questions[pair]) is not None])
     policy = policy or queries.policy_for(state, key)
@@ -197,7 +199,7 @@ def _describe_link(planned: _PlannedLink, before: Version, verdicts: KnownVerdic
 
 
 def _list_demands(rows: Sequence[Version], policy: Policy) -> list[tuple[int, int]]:
-    """Return (reader, writer) of each comparison that a policy asks for when one version after the other comes."""
+    """Return (reader, writer) of each comparison that a policy requires if the versions are registered one by one."""
     pairs: list[tuple[int, int]] = []
     for index, row in enumerate(rows):
         for older, backward, forward in policy.list_comparisons(reversed(rows[:index])):

@@ -1,8 +1,8 @@
-"""The journal of a registry as rows to read: who changed what, when and through which API, from the log's first record.
+"""The journal of a registry: rows that say who changed what, when and through which API, from the first log record on.
 
-A row says names, numbers and settings, chosen member by member: never the text of a schema, a document of another
-collection (keys, subscriptions), properties, rules or labels, any of which may hold what is secret or purged.
-Texts are asked for by their SHA-256; one that was purged is not there any more.
+A row has names, numbers and settings, selected member by member. It never has the text of a schema, a document of
+another collection (keys, subscriptions), properties, rules or labels, because any of these may be secret or purged.
+Clients request texts by their SHA-256. A purged text is not returned.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from stele.service.access import AccessControl
 from stele.service.registry import Registry
 
 MOST_RECORDS: Final = 1000
-"""Records of the log one page looks through."""
+"""Maximum number of log records that one page covers."""
 
 MOST_TEXTS: Final = 100
-"""Texts asked for at once."""
+"""Maximum number of texts in one request."""
 
 _ENOUGH: Final = 4 * 1024 * 1024
-"""Bytes of texts after which an answer is long enough."""
+"""Bytes of texts after which an answer gets no more."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
     """One change. The record `seq` of the log has one or more, counted from 0 by `part`: all of them or none.
 
     at       milliseconds since 1970 UTC
-    actor    who asked for it, '' for nobody in particular
-    via      the API it came through
+    actor    name of the caller that made it, '' for an anonymous caller
+    via      the API through which it was made
     kind     what happened: `registered`, `soft_deleted`, `purged`, `subject_created`, `settings_changed` …
     namespace    '' is the default one; null where the change is one of the whole registry
     schema_id      id of the schema in its namespace
-    details  what else there is to say, by kind
+    details  further values, by kind
     """
 
     seq: int
@@ -55,7 +55,11 @@ class JournalEntry(msgspec.Struct, frozen=True):
 
 
 class JournalPage(msgspec.Struct, frozen=True):
-    """Changes in order. next is the last record looked through, end the last one there is: go on until they meet."""
+    """Changes in order.
+
+    next is the last record that was read, end the last record of the log. A client reads further pages until both are
+    equal.
+    """
 
     entries: list[JournalEntry]
     next: int
@@ -63,7 +67,10 @@ class JournalPage(msgspec.Struct, frozen=True):
 
 
 class SchemaText(msgspec.Struct, frozen=True):
-    """A registered text by the SHA-256 of its bytes (hex); text is null where it is no UTF-8, base64 where it is."""
+    """A registered text, by the SHA-256 of its bytes (hex).
+
+    text is null if the text is not UTF-8; base64 has its bytes then.
+    """
 
     sha256: str
     text: str | None
@@ -71,7 +78,10 @@ class SchemaText(msgspec.Struct, frozen=True):
 
 
 class TextsAnswer(msgspec.Struct, frozen=True):
-    """Those of the texts that are there. omitted are there, too, and to be asked for again: the answer is long."""
+    """Those of the requested texts that exist.
+
+    omitted lists further texts that exist. The answer is full, so request them again.
+    """
 
     texts: list[SchemaText]
     omitted: list[str]
@@ -80,10 +90,10 @@ class TextsAnswer(msgspec.Struct, frozen=True):
 async def read_page(
     registry: Registry, after: int, limit: int, namespace: str | None = None, subject: str | None = None
 ) -> JournalPage:
-    """Return the changes of at most limit records behind `after`, of a namespace or of subjects of that name only.
+    """Return the changes of at most limit records after `after`, optionally of one namespace or subject name only.
 
-    Everything that was durable when this was called is in the journal: `end` is a barrier. A limit of 0 asks for no
-    more than that. Who may not export everything gets the changes of what he may read. Raises `StoreError`.
+    Everything that was durable when this was called is in the journal: `end` is a barrier. A limit of 0 returns only
+    `end`. A caller that may not export everything gets only the changes that it may read. Raises `StoreError`.
     """
     end = (await registry.fresh_state()).seq
     limit = min(limit, end - after)
@@ -103,7 +113,11 @@ async def read_page(
 
 
 def _make_entry_filter(access: AccessControl) -> Callable[[JournalEntry], bool]:
-    """Return what tells whether the caller may see a change: of what he may read; of no subject, if he may export."""
+    """Return a test of whether the caller may see a change.
+
+    It may see changes of namespaces and subjects that it may read. A caller that may export the registry sees all
+    changes.
+    """
     if access.is_open or access.allows(Operation.EXPORT, REGISTRY_RESOURCE):
         return lambda entry: True
 
@@ -117,7 +131,7 @@ def _make_entry_filter(access: AccessControl) -> Callable[[JournalEntry], bool]:
 
 
 async def read_texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
-    """Registered texts by SHA-256; those that were purged, or that the caller may not read, left out."""
+    """Return registered texts by SHA-256, without those that were purged or that the caller may not read."""
     state = await registry.fresh_state()
     texts: list[SchemaText] = []
     omitted: list[str] = []
@@ -154,7 +168,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def list_entries(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
-    """Return the changes a record of the log stands for."""
+    """Return the changes that a log record makes."""
     rows = (row for event in record.events for row in _ROWS[type(event)](event))
     stamp = record.metadata
     return [
@@ -164,7 +178,7 @@ def list_entries(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
 
 
 def _without_empty(**details: Any) -> dict[str, Any]:
-    """Return what there is to say, without what says nothing."""
+    """Return the details that have a value."""
     return {name: value for name, value in details.items() if value not in (None, "", (), [], {})}
 
 
@@ -213,7 +227,10 @@ def _reference_details(reference: Reference) -> dict[str, Any]:
 
 
 def _version_rows(kind: str) -> Callable[[Any], Iterator[_Row]]:
-    """Return one row for each version; one without a number where there was none, and the subject alone goes."""
+    """Return a function that yields one row for each version of an event.
+
+    An event without versions, about the subject alone, gives one row without a number.
+    """
 
     def rows(event: Any) -> Iterator[_Row]:
         yield from (
@@ -254,7 +271,7 @@ def _binding_removed_rows(event: ev.BindingRemoved) -> Iterator[_Row]:
 
 
 def _item_rows(event: ev.ItemsChanged) -> Iterator[_Row]:
-    """Which documents of a collection were written or removed; not what is in them."""
+    """Yield which documents of a collection were written or removed, without their content."""
     for key, document in event.changes:
         kind = "item_removed" if document is None else "item_changed"
         yield _Row(kind, details={"collection": event.collection, "key": list(key)})
@@ -293,4 +310,4 @@ _ROWS: Final[dict[type, Callable[[Any], Iterator[_Row]]]] = {
     ev.RulesetAdopted: _ruleset_rows,
     ev.IdsSkipped: _skip_rows,
 }
-"""How each event reads."""
+"""Functions that make the rows of each type of event."""

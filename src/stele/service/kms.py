@@ -1,4 +1,4 @@
-"""Key management services for what answers requests: wrapping and unwrapping beside the event loop."""
+"""Access to key management services for request handlers: keys are wrapped and unwrapped off the event loop."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ async def wrap(kms_type: str, key_id: str, properties: Mapping[str, str], materi
 
 
 async def unwrap(kms_type: str, key_id: str, properties: Mapping[str, str], wrapped: bytes) -> bytes:
-    """Inverse of `wrap`."""
+    """Decrypt a data key with a key of a KMS: the inverse of `wrap`."""
     return await asyncio.to_thread(kms.unwrap, kms_type, key_id, properties, wrapped)

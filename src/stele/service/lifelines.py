@@ -1,4 +1,4 @@
-"""The fields of a subject through its versions: since when is this one there, and when did it change?
+"""The fields of a subject through its versions: when each field was added, and when it changed.
 
 Versions are read from the newest to the oldest, off the event loop and for a few seconds at most, so an answer always
 has the newest ones. Behind `GET /api/lifelines/{subject}`; `stele.pictures` draws the answer.
@@ -28,19 +28,19 @@ from stele.service.registry import Registry
 from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts, measure_texts
 
 SECONDS: Final = 2.0
-"""An answer ends soon after this much time was spent on reading versions."""
+"""Seconds of reading versions after which an answer ends."""
 _BATCH: Final = 16
-"""Versions read in one go; their texts are in memory together."""
+"""Maximum number of versions that are read together; their texts are in memory at the same time."""
 _BATCH_BYTES: Final = 16 << 20
-"""Length of these texts after which no further version is taken."""
+"""Length of these texts in bytes after which no further version is added."""
 _MOST_SPANS: Final = 50_000
-"""Spans in one answer; older versions beyond are left out."""
+"""Maximum number of spans in one answer; further, older versions are left out."""
 _LONGEST_TEXT: Final = 300
-"""Characters of a type, default or doc that an answer holds."""
+"""Maximum length of a type, default or doc in an answer, in characters."""
 
 
 class _VersionTexts(NamedTuple):
-    """A version to read; texts None: they are gone."""
+    """A version to read. texts is None if they were purged."""
 
     number: int
     format: str
@@ -49,7 +49,7 @@ class _VersionTexts(NamedTuple):
 
 
 class _ReadVersion(NamedTuple):
-    """A version that was read, as far as the next older one needs it."""
+    """The parts of a version that was read that the next older one needs."""
 
     number: int
     format: Format[Any]
@@ -62,9 +62,9 @@ async def get_lifelines(registry: Registry, key: SubjectKey, *, limit: int = MOS
     """Return the fields of the newest active versions; of a subject without any, of the soft-deleted ones.
 
     Args:
-        registry: The node that is asked.
+        registry: The node.
         key: The subject.
-        limit: How many versions at most.
+        limit: Maximum number of versions.
 
     Raises:
         SubjectNotFound: The subject has no version.
@@ -114,7 +114,7 @@ def _collect_version(state: State, row: Version) -> _VersionTexts:
 
 
 class LifelineReader:
-    """Joins the fields of versions that come one after the other, newest first; belongs to one thread at a time."""
+    """Joins the fields of consecutive versions, newest first; belongs to one thread at a time."""
 
     def __init__(self, parser: SchemaParser) -> None:
         self._parser = parser
@@ -124,12 +124,12 @@ class LifelineReader:
         """Spans of each field path, newest first."""
         self._renamed_from: dict[str, str] = {}
         self._next: dict[str, str] = {}
-        """Which field path follows which; '' is before the first one."""
+        """The field path that follows each field path; '' is before the first one."""
         self._count = 0
         self._newer: _ReadVersion | None = None
 
     def read_versions(self, versions: Iterable[_VersionTexts], until: float) -> bool:
-        """Add older versions; False when the time that `time.monotonic` tells was up, or there is too much."""
+        """Add older versions. Return False when the time of the clock `time.monotonic` is up, or the answer is full."""
         for version in versions:
             if time.monotonic() >= until or self._count >= _MOST_SPANS:
                 return False
@@ -200,7 +200,7 @@ class LifelineReader:
             self._count += 1
 
     def _find_renames(self, older: _ReadVersion, newer: _ReadVersion) -> None:
-        """Note which new fields are old ones under another name: the formats know it by aliases and field numbers."""
+        """Find new fields that are renamed old ones. The formats recognise them by aliases and field numbers."""
         removed, added = older.paths - newer.paths, newer.paths - older.paths
         if not removed or not added or older.format.name != newer.format.name:
             return

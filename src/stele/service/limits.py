@@ -1,4 +1,4 @@
-"""How much one registry takes. Every limit has a setting, and an error that names it."""
+"""Limits of one registry. Every limit has a setting, and an error that names it."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 MAX_REFERENCE_DEPTH: Final = 200
-"""References that may follow one another, from a schema down to one without any: types nest no deeper either."""
+"""Maximum number of references in a chain, down to a schema without references. Types nest no deeper either."""
 
 
 class RegistryFull(TooLarge):
-    """The registry, or a subject, has as many schemas as it takes; the schema itself is not too large."""
+    """The registry, or a subject, has its maximum number of schemas; the schema itself is not too large."""
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Upper bounds, checked before anything expensive happens.
+    """Upper bounds, checked before any expensive work.
 
     schema_bytes      length of one schema text in bytes of UTF-8
     references        direct and indirect references of one schema
     versions          versions of one subject, soft-deleted ones included
     schemas           distinct schema texts in the registry
-    text_bytes        length of all of them together, before compression
+    text_bytes        total length of all texts in bytes, before compression
     waiting_writes    changes that may wait for the log at a time
     associations      bindings of subjects to resources of data systems
     keys              keys of the DEK registry, of each kind
-    caller_schemas    versions that one caller has registered and nobody has purged; 0: any number
-    caller_bytes      length of their texts, each version counted; 0: any number
+    caller_schemas    versions that one caller registered and that are not purged; 0: any number
+    caller_bytes      total length of their texts in bytes, each version counted; 0: any number
     places            places whose last census is recorded
-    refusals          refused registrations that are remembered where there is no file of the audit trail
+    refusals          refused registrations that are kept in memory if the audit trail has no file
     refused_text_bytes  length up to which the audit trail has the text of a refused registration; 0: never
     """
 
@@ -56,7 +56,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def has_quotas(self) -> bool:
-        """Whether there is a bound of what one caller may register."""
+        """Whether there is a limit on the registrations of one caller."""
         return bool(self.caller_schemas or self.caller_bytes)
 
     def check_text(self, text: bytes) -> None:
@@ -65,7 +65,7 @@ class Limits(msgspec.Struct, frozen=True):
             raise TooLarge(f"the schema has {len(text)} bytes, the limit (max_schema_bytes) is {self.schema_bytes}")
 
     def check_growth(self, state: State, events: Iterable[Event]) -> None:
-        """Raise `RegistryFull` when what was decided on a state would add a version or a text over the limit."""
+        """Raise `RegistryFull` if events would add more versions or texts to a state than the limits allow."""
         from stele.core.events import VersionRegistered  # a check of files needs no events
 
         text_bytes = state.text_bytes
@@ -86,9 +86,9 @@ class Limits(msgspec.Struct, frozen=True):
                 )
 
     def check_quota(self, state: State, events: Iterable[Event], creator: str) -> None:
-        """Raise `QuotaUsedUp` when what was decided on a state would give a caller more than one may have.
+        """Raise `QuotaUsedUp` if events would give a caller more than the quota.
 
-        creator is the name of the caller; all without a name count as one.
+        creator is the name of the caller. All callers without a name share one quota.
         """
         from stele.core.events import VersionRegistered
         from stele.core.queries import find_usage_of_creator
@@ -111,14 +111,14 @@ class Limits(msgspec.Struct, frozen=True):
             )
 
     def check_reference_depth(self, depth: int) -> None:
-        """Raise `TooLarge` for references that refer to others too often in a row."""
+        """Raise `TooLarge` for a chain of references that is too long."""
         if depth > MAX_REFERENCE_DEPTH:
             raise TooLarge(
                 f"the references of the schema form a chain of {depth}; the longest one taken is {MAX_REFERENCE_DEPTH}"
             )
 
     def check_references(self, count: int) -> None:
-        """Raise `TooLarge` for a closure over the limit."""
+        """Raise `TooLarge` for more direct and indirect references than the limit."""
         if count > self.references:
             raise TooLarge(f"the schema needs {count} references, the limit (max_references) is {self.references}")
 

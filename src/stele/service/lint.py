@@ -13,11 +13,11 @@ from stele.service.limits import Limits
 
 
 class LintRequest(msgspec.Struct, frozen=True):
-    """What to look at, and by which rules.
+    """A schema to lint, and the rules to use.
 
-    before is the previous version, for rules about changes. rules None means all the format has but those that are off
-    by default (DOC_REQUIRED); ignore takes some out.
-    name is the schema's own file name, for imports between files.
+    before is the previous version, for rules about changes. rules None means all rules of the format except those that
+    are off by default (DOC_REQUIRED); ignore excludes some. name is the schema's own file name, for imports between
+    files.
     """
 
     format: str
@@ -30,13 +30,13 @@ class LintRequest(msgspec.Struct, frozen=True):
 
 
 class LintAnswer(msgspec.Struct, frozen=True):
-    """What the rules object to, in the order of the schema; empty when there is nothing to say."""
+    """Findings of the rules, in the order of the schema; empty when there are none."""
 
     findings: tuple[Finding, ...]
 
 
 class RuleInfo(msgspec.Struct, frozen=True):
-    """A rule, what it asks for, and the formats that have it."""
+    """A lint rule, what it requires, and the formats that have it."""
 
     rule: str
     asks: str
@@ -44,9 +44,9 @@ class RuleInfo(msgspec.Struct, frozen=True):
 
 
 def lint_schema(request: LintRequest, limits: Limits | None = None) -> LintAnswer:
-    """Look. Raises `UnknownFormat`, `UnknownRule`, `MalformedSchema`, `TooLarge`.
+    """Lint a schema. Raises `UnknownFormat`, `UnknownRule`, `MalformedSchema`, `TooLarge`.
 
-    The schema has to be valid as if it were registered; the previous version is taken as it is.
+    The schema must be valid enough to be registered. The previous version is parsed leniently.
     """
     limits = limits or Limits()
     fmt = get_format(request.format)

@@ -1,4 +1,4 @@
-"""Which subjects records of the log are about: what indexes of subjects have to look at again."""
+"""Finds the subjects that records of the log change, so that indexes of subjects can be updated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stele.service.journal import list_entries
 from stele.service.registry import Registry
 
 _MOST_RECORDS: Final = 2000
-"""Records behind the log after which it costs less to look at all subjects again."""
+"""Number of new records above which it costs less to read all subjects again."""
 _WITHOUT_SUBJECTS: Final = frozenset(
     {
         "binding_removed",
@@ -21,19 +21,19 @@ _WITHOUT_SUBJECTS: Final = frozenset(
         "ruleset_adopted",
     }
 )
-"""Kinds of changes of more than a subject that no index of subjects shows."""
+"""Kinds of changes that concern no single subject and that no index of subjects shows."""
 
 
 async def find_changed_subjects(registry: Registry, after: int, until: int) -> set[SubjectKey] | None:
-    """Return the subjects that some records are about.
+    """Return the subjects that some records change.
 
     Args:
-        registry: Whose log it is.
+        registry: Registry whose log is read.
         after: Sequence number of the last record that is known.
-        until: Sequence number of the last record to look at.
+        until: Sequence number of the last record to read.
 
     Returns:
-        Their keys; None where that may be any subject, or there are too many records to look at.
+        Their keys; None if any subject may have changed, or if there are too many records to read.
     """
     if until - after > _MOST_RECORDS:
         return None

@@ -15,20 +15,20 @@ from stele.service.secrets import COLLECTION, HISTORY
 
 
 class _History(msgspec.Struct):
-    """Up to which record all secrets in the log are sealed."""
+    """The record up to which all secrets in the log are sealed."""
 
     sealed_to: int
 
 
 class SealedLog(NamedTuple):
-    """What sealing did: documents sealed anew, and records of the past in which secrets were sealed."""
+    """Result of sealing: number of documents that were sealed again, and of past records that got sealed secrets."""
 
     documents: int
     records: int
 
 
 async def prepare_keys(registry: Registry, now: int, *, read_only: bool = False) -> None:
-    """Have every key ready; make the one that a KMS wraps where there is none. Raises `KmsError`, `StoreError`."""
+    """Load every key, and create the one that a KMS wraps if it does not exist yet. Raises `KmsError`, `StoreError`."""
     await registry.secrets.load_wrapped_keys(await registry.fresh_state())
     if registry.secrets.lacks_wrapped_key and not read_only:
         await _create_wrapped_key(registry, now)
@@ -42,17 +42,17 @@ async def _create_wrapped_key(registry: Registry, now: int) -> None:
 async def seal_log(registry: Registry, *, rotate: bool = False, now: int = 0) -> SealedLog:
     """Seal all secrets in the log that are plain, also those of documents that were changed or removed since.
 
-    The present documents are written anew first, so that no node has plain ones in memory or in a snapshot. Then the
-    records of the past are overwritten. Done again after a failure, it goes on.
+    The present documents are rewritten first, so that no node has plain ones in memory or in a snapshot. Then past
+    records are overwritten. If it fails, it can be run again and continues.
 
     Args:
-        registry: Whose `secrets` has a key.
-        rotate: Seal anew, too, what another key than the first one has sealed; of a KMS, make a new key first.
+        registry: Registry whose `secrets` has a key.
+        rotate: Also seal again what is sealed with another key than the first one; with a KMS, create a new key first.
         now: Milliseconds since 1970 UTC.
 
     Raises:
         InvalidRequest: There is no key.
-        SecretsLocked: A key is missing; everything stays readable by the keys that it was readable by.
+        SecretsLocked: A key is missing; everything stays readable with the keys that it was readable with.
         StoreError: The log takes no changes.
     """
     secrets = registry.secrets
@@ -78,7 +78,7 @@ async def seal_log(registry: Registry, *, rotate: bool = False, now: int = 0) ->
 
 
 async def seal_plain_log(registry: Registry, now: int) -> SealedLog | None:
-    """Seal the log where it was written without a key; None where there is nothing to do. Raises as `seal_log`."""
+    """Seal the log if it was written without a key. Return None if there is nothing to seal. Raises as `seal_log`."""
     state = await registry.fresh_state()
     collection = state.collections.get(COLLECTION)
     is_known = collection is not None and HISTORY in collection.items

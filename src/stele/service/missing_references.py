@@ -1,4 +1,4 @@
-"""Names that a schema text uses and none of its references has, and the subjects that may be meant."""
+"""Finds names that a schema text uses without a reference, and suggests subjects for them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from stele.formats.registry import get_format
 from stele.service.registry import Registry
 
 _MOST_NAMES: Final = 100
-"""Names that are looked for."""
+"""Maximum number of names that are looked up."""
 
 
 class MissingReference(msgspec.Struct, frozen=True):
-    """A name that a text uses and no reference has.
+    """A name that a text uses without a reference.
 
-    name     as the text has it
-    subject  of the registry that may be meant; None: none is known
-    version  its newest one
+    name     the name as it stands in the text
+    subject  subject of the registry that may be meant; None: none is known
+    version  newest version of that subject
     """
 
     name: str
@@ -33,10 +33,10 @@ class MissingReference(msgspec.Struct, frozen=True):
 async def find_missing_references(
     registry: Registry, namespace: str, format_name: str, text: str, known: Sequence[str]
 ) -> list[MissingReference]:
-    """Return the names that a text uses beside those of its references, and the subjects that may be meant.
+    """Return the names that a text uses without a reference, with the subjects that may be meant.
 
-    Only subjects that the caller may read are suggested: one whose newest version has that type, that others refer to
-    by that name, or that is called so. Raises `UnknownFormat`, `MalformedSchema`, `TooLarge`.
+    Only subjects that the caller may read are suggested: one whose newest version declares that type, one that other
+    schemas refer to by that name, or one with that name. Raises `UnknownFormat`, `MalformedSchema`, `TooLarge`.
     """
     encoded = text.encode("utf-8", "surrogatepass")
     registry.limits.check_text(encoded)

@@ -1,7 +1,7 @@
-"""What a subject uses and what uses it, and all subjects of a namespace with their references.
+"""The references from and to a subject, and all subjects of a namespace with their references.
 
-Behind `GET /api/neighbours/{subject}` and `GET /api/atlas`; `stele.pictures` draws the answers. Only subjects that the
-caller may read are told of.
+Behind `GET /api/neighbours/{subject}` and `GET /api/atlas`; `stele.pictures` draws the answers. They hold only subjects
+that the caller may read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ CanRead = Callable[[SubjectKey], bool]
 async def get_neighbourhood(
     registry: Registry, key: SubjectKey, version_number: int | None = None, *, depth: int = 1
 ) -> Neighbourhood:
-    """Return a subject with what it uses and what uses it.
+    """Return a subject with the subjects that it refers to and those that refer to it.
 
-    What it uses is what that version refers to; what uses it refers to any of its active versions.
+    The first are references of one version of it; the second are references to any of its active versions.
 
     Args:
-        registry: The node that is asked.
+        registry: The node.
         key: The subject in the middle.
         version_number: The version in the middle; None: the newest active one.
         depth: How many references are followed in each direction, from 1 to `MOST_DEPTH`.
@@ -75,10 +75,10 @@ async def get_atlas(
     """Return the subjects of a namespace that have an active version, and the references of their newest versions.
 
     Args:
-        registry: The node that is asked.
+        registry: The node.
         namespace: '' for the default one. One that does not exist has no subjects.
-        after: Name of the subject to go on behind; '' begins with the first one.
-        limit: How many subjects at most.
+        after: Name of the subject after which to continue; '' begins with the first one.
+        limit: Maximum number of subjects.
     """
     state = await registry.fresh_state()
     place = state.find_namespace(namespace)
@@ -106,7 +106,7 @@ async def get_atlas(
 
 
 class _Use(NamedTuple):
-    """A version that is referred to, and by which version."""
+    """A version that is referred to, and the version that refers to it."""
 
     used: Version
     user: Version
@@ -125,7 +125,7 @@ class _Surroundings:
         self._user_ring = [center.subject]
 
     def add_used(self, distance: int) -> None:
-        """Add what the versions of the last ring refer to."""
+        """Add the subjects to which the versions of the last ring refer."""
         ring: dict[SubjectKey, Version] = {}
         for user in self._used_ring:
             for used, _ in _list_used(self._registry.state, user):
@@ -135,7 +135,7 @@ class _Surroundings:
         self._used_ring = list(ring.values())
 
     async def add_users(self, distance: int) -> None:
-        """Add the subjects with versions that refer to a subject of the last ring, each with the newest of those."""
+        """Add the subjects that refer to a subject of the last ring, each with its newest version that does."""
         ring: dict[SubjectKey, Subject] = {}
         for used in self._user_ring:
             newest: dict[SubjectKey, _Use] = {}
@@ -156,7 +156,7 @@ class _Surroundings:
         self._user_ring = list(ring.values())
 
     def _add(self, subject: Subject, version: Version, distance: int) -> bool:
-        """Add a subject that is not there yet; False for any other one."""
+        """Add a subject, and return whether it is new."""
         key = subject.key
         if key in self.nodes or not self._can_read(key):
             return False
@@ -176,7 +176,7 @@ def _recency(use: _Use) -> tuple[int, int]:
 
 
 def _list_used(state: State, user: Version) -> list[_Use]:
-    """Return the versions that a version refers to, each subject once with its newest version that is meant."""
+    """Return the versions that a version refers to. Each subject occurs once, with the newest of these versions."""
     versions: dict[SubjectKey, Version] = {}
     for reference in user.schema.attachments.references:
         subject = state.find_subject(reference.key)

@@ -1,4 +1,4 @@
-"""Records of earlier releases, read by the rules of this one; what is stored stays as it is."""
+"""Reads records of earlier releases in the form of this release, without changing the stored records."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def decode_entry(entry: LogEntry) -> LogRecord:
 def upgrade_record(record: LogRecord) -> LogRecord:
     """Return a record as this release would have written it.
 
-    Numbers that are parts of URIs never come back. Earlier releases wrote NEVER_REUSE for their subjects, which lets
-    them begin again after a deletion.
+    Version numbers that are parts of URIs are never reused. Earlier releases wrote NEVER_REUSE for the subjects of such
+    URIs, which lets their numbers begin again after a deletion.
     """
     if record.metadata.via not in _NUMBERS_IN_URIS:
         return record

@@ -1,12 +1,12 @@
-"""Requests that the server sends by itself, such as to webhooks: bounded, and never into the network it stands in.
+"""Requests that the server itself sends, such as to webhooks: with limits, and never into its own network.
 
-Whoever names a URL must not reach what only the server reaches: itself, its neighbours, the metadata service of its
-cloud. A name is resolved once and judged by all its addresses, whatever spelling it had; the connection goes to an
-address that was judged, so a second answer of the name service changes nothing. Each request is judged, also one that
-follows a redirect.
+A user who can set a URL must not reach what only the server can reach: the server itself, its neighbours, the metadata
+service of its cloud. A name is resolved once, and all its addresses are checked, whatever spelling the name has. The
+connection goes to a checked address, so a second answer of the name service changes nothing. Each request is checked,
+also one that follows a redirect.
 
-A store, a key server and the key set of an identity provider are named in the settings, by the server's owner. Those
-are not judged: they usually are neighbours.
+The URLs of a store, a key server and the key set of an identity provider come from the settings of the server's owner.
+They are not checked, because they usually are in the server's own network.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECONDS: Final = 10.0
 _ANSWER_BYTES: Final = 1024 * 1024
 _RESOLVING_THREADS: Final = 2
 _NO_REUSE: Final = httpx.Limits(max_keepalive_connections=0)
-"""A connection belongs to one host: another host at the same address has another certificate."""
+"""Disables reuse of connections: another host at the same address has another certificate."""
 _EMBEDDING: Final = (IPv6Network("::/96"), IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 """Networks whose addresses end with the IPv4 address that packets are sent to."""
 _SERVICES_OF_CLOUDS: Final = (ip_network("192.0.0.0/24"), ip_network("168.63.129.16/32"))
@@ -49,7 +49,7 @@ class OutgoingAnswer(NamedTuple):
 
 
 class AddressRules:
-    """Says which addresses the server may send requests to: public ones, and those of networks that are named.
+    """Decides to which addresses the server may send requests: public ones, and those of listed networks.
 
     Args:
         networks: Networks such as `10.1.0.0/16` that are allowed besides public addresses.
@@ -84,12 +84,15 @@ def _is_public(address: Address) -> bool:
 
 @cache
 def _resolving_threads() -> ThreadPoolExecutor:
-    """Threads of their own: a name service that does not answer must not take those that parse schemas."""
+    """Return threads for name resolution only: a slow name service must not block the threads that parse schemas."""
     return ThreadPoolExecutor(_RESOLVING_THREADS, thread_name_prefix="stele-resolve")
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """Return the addresses the system knows for a host, decimal and hexadecimal spellings included. Raises OSError."""
+    """Return the addresses that the system knows for a host. Raises OSError.
+
+    The host may be a name or an address, also in decimal or hexadecimal notation.
+    """
     loop = asyncio.get_running_loop()
     rows = await loop.run_in_executor(
         _resolving_threads(), lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -98,7 +101,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
 
 
 async def find_address(rules: AddressRules, host: str, port: int, *, resolver: Resolver = resolve_host) -> str:
-    """Return an address of a host that the rules allow, as they allow all others of that host.
+    """Return an address of a host. The rules must allow all addresses of that host.
 
     Raises:
         ForbiddenAddress: The rules do not allow one of its addresses.
@@ -121,17 +124,17 @@ async def find_address(rules: AddressRules, host: str, port: int, *, resolver: R
 
 
 class NamedTlsContext(ssl.SSLContext):
-    """Asks for the certificate of one host, whatever the client of a broker calls what it is connected to."""
+    """Verifies the certificate of one host, whatever host name a broker's client passes."""
 
     server_name: str
 
     def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
-        """See `ssl.SSLContext`."""
+        """Wrap a socket with the name of that host; see `ssl.SSLContext`."""
         return super().wrap_socket(*arguments, **{**options, "server_hostname": self.server_name})
 
 
 def make_tls_context(host: str) -> NamedTlsContext:
-    """Return what opens encrypted connections to a host at an address that was judged."""
+    """Return the TLS context for connections to a host by one of its checked addresses."""
     context = NamedTlsContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     context.server_name = host
@@ -145,12 +148,12 @@ def find_trusted_certificates() -> str:
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Sends each request to an address of its host that the rules allow; TLS still asks for the host's certificate.
+    """Sends each request to an address of its host that the rules allow. TLS still verifies the host's certificate.
 
     Args:
-        rules: Which addresses are allowed.
+        rules: Allowed addresses.
         resolver: Finds the addresses of a host.
-        inner: Sends the request whose URL has the address in the place of the name.
+        inner: Sends the request, whose URL has the address in place of the name.
     """
 
     def __init__(
@@ -187,14 +190,14 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
 
 class OutgoingClient:
-    """Sends requests within bounds of time and size; follows no redirects and asks no proxy.
+    """Sends requests with limits of time and size. Follows no redirects and uses no proxy.
 
     Args:
-        rules: Which addresses are allowed.
-        seconds: How long a request may take, all in all.
-        idle_seconds: How long the other side may say nothing meanwhile; None: as long as the request may take.
-        answer_bytes: Longest body of an answer.
-        transport: For tests; None: one that heeds the rules.
+        rules: Allowed addresses.
+        seconds: Maximum duration of a request in total.
+        idle_seconds: Maximum time without any data from the other side; None: the duration of the request.
+        answer_bytes: Maximum length of an answer's body.
+        transport: Transport for tests; None: one that enforces the rules.
     """
 
     def __init__(
@@ -222,8 +225,8 @@ class OutgoingClient:
         """Return the answer to a request.
 
         Raises:
-            ForbiddenAddress: The host is where the rules allow no request.
-            Unavailable: It does not answer, takes too long or answers too much.
+            ForbiddenAddress: The rules do not allow an address of the host.
+            Unavailable: The host does not answer, takes too long or sends too much.
         """
         try:
             async with (

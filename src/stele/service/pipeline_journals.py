@@ -1,6 +1,6 @@
 """Journals of pipelines, read from the folders of their checkpoints: neither Spark nor a pipeline has to run.
 
-`stele.spark.pipeline.journal` writes them; what is read here is the part that pages show.
+`stele.spark.pipeline.journal` writes them. This module reads the part that pages show.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ T = TypeVar("T")
 
 
 class ColumnChangeReport(msgspec.Struct, frozen=True):
-    """A change of a column: what was done (`kind`) to which (`path`, empty for the whole table), and its type then."""
+    """A change of a column.
+
+    `kind` is what was done, `path` the column (empty for the whole table), `type` its type afterwards ('' if
+    unchanged).
+    """
 
     kind: str = ""
     path: tuple[str, ...] = ()
@@ -91,28 +95,28 @@ class PipelineTotals(msgspec.Struct, frozen=True):
 
 
 class PipelineLag(msgspec.Struct, frozen=True):
-    """Records of each topic that no finished batch had had, and when that was so (seconds since 1970)."""
+    """Number of records of each topic that no finished batch had read, at a time (seconds since 1970)."""
 
     at: float = 0.0
     topics: dict[str, int] = {}
 
     @property
     def records(self) -> int:
-        """Those of all topics."""
+        """Number of these records in all topics."""
         return sum(self.topics.values())
 
 
 class PipelineJournal(msgspec.Struct, frozen=True):
     """A pipeline.
 
-    name     of the folder that is its checkpoint
-    running  whether a process holds the checkpoint; None: nobody can tell here
-    totals   all that its checkpoint has seen
+    name     name of the folder that is its checkpoint
+    running  whether a process holds the checkpoint; None: that cannot be determined here
+    totals   totals over the whole life of its checkpoint
     batches  the newest ones, newest first
-    reasons  dead letters of these batches by reason, the commonest first
+    reasons  dead letters of these batches by reason, the most common first
     codes    likewise by code
     offsets  where the newest batch that Spark planned ends, by source: text as Spark wrote it
-    lag      how far it was behind its topics when that was last asked; None: nobody could say
+    lag      how far it was behind its topics when that was last measured; None: unknown
     problem  why the journal cannot be read; '' where it can
     """
 
@@ -128,7 +132,7 @@ class PipelineJournal(msgspec.Struct, frozen=True):
 
 
 def list_journals(folder: str) -> list[PipelineJournal]:
-    """Return the pipelines whose checkpoints are folders of a folder, by name, without their batches."""
+    """Return the pipelines whose checkpoints are subfolders of a folder, by name, each with its newest batch only."""
     root = Path(folder)
     try:
         names = sorted(
@@ -187,7 +191,7 @@ def _read_json(path: Path, shape: type[T]) -> T | None:
 
 
 def _read_offsets(checkpoint: Path) -> tuple[str, ...]:
-    """Return the lines of the newest file of offsets behind its header: one for each source."""
+    """Return the lines of the newest offsets file after its header: one for each source."""
     try:
         numbers = [int(entry.name) for entry in os.scandir(checkpoint / "offsets") if entry.name.isdigit()]
         newest = checkpoint / "offsets" / str(max(numbers))

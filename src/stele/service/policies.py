@@ -1,6 +1,6 @@
-"""The policy of a subject, a namespace or the whole registry: what is in force there, why, and setting it exactly.
+"""The policy of a subject, a namespace or the whole registry: which one is in force, why, and how to set it exactly.
 
-Every API sets policies in its own words; here they are in the words of none (`core.policy_json`).
+Every API has its own terms for policies. This module uses neutral ones (`core.policy_json`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from stele.service.validators import require_known
 
 _QUALIFIED = ":."
 _UNREADABLE = "\ufffd"
-"""Stands for bytes that are no UTF-8: different ones would become one name."""
+"""Replacement for bytes that are not UTF-8. Names with it are rejected, because different names would become one."""
 
 PolicySource = Literal["subject", "creation", "namespace", "registry", "default"]
 RulesetName = Annotated[str, Meta(min_length=1, description="NAME, or NAME@VERSION to hold it at that version")]
 
 
 class OwnPolicy(msgspec.Struct, frozen=True):
-    """What is set at a level itself; null: it asks the level above."""
+    """The policy and ruleset that are set at a level itself; null: the level above decides."""
 
     policy: PolicyJson | None = None
     ruleset: RulesetName | None = None
@@ -45,13 +45,13 @@ class PolicyAnswer(msgspec.Struct, frozen=True):
     """The policy in force at a level.
 
     namespace, subject  the level; both null: the registry, subject null: a namespace ('' is the default one)
-    policy          what is in force
+    policy          the policy in force
     name            its common name, null when no common name means exactly this
     nearest         its common name, or that of the nearest stricter policy
-    source          who set it: a level, at `creation` the API the subject was made through, or nobody (`default`)
+    source          where it comes from: a level, at `creation` the API that created the subject, or `default`
     ruleset         the ruleset preferred there, null: each format's own
-    rulesets        what schemas of a format are judged by there: full name by format
-    own             what is set at this level
+    rulesets        rulesets by which schemas are compared there: full name by format
+    own             policy and ruleset that are set at this level
     """
 
     namespace: str | None
@@ -66,7 +66,7 @@ class PolicyAnswer(msgspec.Struct, frozen=True):
 
 
 class PolicyChange(msgspec.Struct, frozen=True):
-    """The policy and ruleset a level is to have of its own; null or absent: what the level above has.
+    """The policy and ruleset to set at a level; null or absent: the level inherits from the level above.
 
     expected is a condition: the policy that must be in force at that level now.
     """
@@ -97,9 +97,9 @@ def parse_level_name(name: str) -> SettingsLevel:
 
 
 async def get_policy(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
-    """Return what is in force at a level.
+    """Return the policy in force at a level.
 
-    For a subject that does not exist yet: what would be in force if no API brought a policy.
+    For a subject that does not exist yet, return the policy that a new subject gets if its API sets none.
     """
     state = await registry.fresh_state()
     settings = queries.settings_for(state, level)
@@ -121,9 +121,9 @@ async def get_policy(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
 async def change_policy(
     registry: Registry, level: SettingsLevel, wanted: PolicyChange, *, via: str = ""
 ) -> PolicyAnswer:
-    """Replace the policy and ruleset a level has of its own; its other settings stay.
+    """Replace the policy and ruleset that are set at a level; its other settings stay.
 
-    Raises `UnknownPolicy`, `UnknownRuleset` for a ruleset or validator nobody here has, `PreconditionFailed` when
+    Raises `UnknownPolicy`, `UnknownRuleset` for a ruleset or validator that is not installed, `PreconditionFailed` when
     another policy is in force than expected, `ReadOnly`.
     """
     policy = wanted.policy.to_policy if wanted.policy is not None else None
@@ -135,7 +135,7 @@ async def change_policy(
 
 
 def _effective_policy(state: State, level: SettingsLevel) -> tuple[PolicySource, Policy]:
-    """Return where a level's policy comes from, and what it is: see `queries.policy_for`."""
+    """Return the policy of a level, and where it comes from; see `queries.policy_for`."""
     own = state.settings_at(level)
     if own is not None and own.policy is not None:
         return (
@@ -152,7 +152,7 @@ def _effective_policy(state: State, level: SettingsLevel) -> tuple[PolicySource,
 
 
 def _deciding_rulesets(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str, str]:
-    """Full name of the ruleset that decides, by format, of the formats that compare."""
+    """Return the full name of the ruleset that decides, by format, for the formats that compare."""
     full_names = {}
     for fmt in installed_formats():
         own = {name: version for (format_name, name), version in versions.items() if format_name == fmt.name}

@@ -1,4 +1,4 @@
-"""What the newest versions of a subject would have answered under another policy: to read before setting it."""
+"""Verdicts on the newest versions of a subject under another policy, as a preview before that policy is set."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from stele.service.registry import Registry
 from stele.service.version_verdicts import VersionQuestions, find_verdicts
 
 MOST_VERSIONS: Final = 10
-"""Versions that are looked at, the newest ones."""
+"""Maximum number of versions in a preview, the newest ones."""
 _MOST_COMPARED: Final = 50
-"""Earlier versions that each is compared with."""
+"""Maximum number of earlier versions with which each is compared."""
 _MOST_FINDINGS: Final = 5
 
 
 class PreviewedVersion(msgspec.Struct, frozen=True):
-    """A version, and what another policy would have said of it when it was registered.
+    """A version, and the verdict of another policy at the time of its registration.
 
-    accepted  whether the policy would have taken it; None: that was not found out in the time there is
-    against   the newest of the earlier versions that would have refused it; None: none would
+    accepted  whether the policy would have accepted it; None: there was not enough time to find out
+    against   the newest of the earlier versions that conflict with it; None: there is none
     findings  why, some of them
-    policy    that was in force at the registration; '' where nobody knows
+    policy    policy in force at the registration; '' if it is unknown
     """
 
     number: int
@@ -48,15 +48,15 @@ class _Comparison(NamedTuple):
 async def preview_policy(
     registry: Registry, key: SubjectKey, policy: Policy, ruleset: str | None = None
 ) -> list[PreviewedVersion]:
-    """Return the newest active versions of a subject with what a policy would have said, newest first.
+    """Return the newest active versions of a subject with the verdict of a policy, newest first.
 
-    Validators of the policy are not asked: what they say may depend on more than two texts.
+    Validators of the policy are not run: their verdict may depend on more than two texts.
 
     Args:
-        registry: The node that is asked.
+        registry: The node.
         key: The subject.
-        policy: The policy that is thought of.
-        ruleset: The ruleset that is thought of; None: the one in force.
+        policy: The policy to preview.
+        ruleset: The ruleset to preview; None: the one in force.
 
     Raises:
         SteleError: `Forbidden`, `Unauthenticated`, `Overloaded`.

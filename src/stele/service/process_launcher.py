@@ -1,4 +1,4 @@
-"""The script that a process of `work_processes` begins with: it is told where its packages are."""
+"""The script that starts a process of `work_processes`. Its argument has the paths of the packages."""
 
 import json
 import sys

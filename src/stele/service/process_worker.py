@@ -1,8 +1,8 @@
-"""The process that makes calls for `work_processes`: one after the other, until nobody asks any more.
+"""The process that executes calls for `work_processes`: one after the other, until its input ends.
 
-Both directions carry pickled messages with their length in front: a call, and its outcome. Before that may come how far
-its comparisons are, and before all calls that there are none yet: the process has started. Both ends are the same
-program under the same user; what strangers send is data within a call, and never unpickled.
+Both directions carry pickled messages with a length prefix: a call, and its outcome. Before the outcome come reports on
+the progress of its comparisons. One such report, of no comparisons, precedes the first call: the process has started.
+Both ends are the same program under the same user. Data of clients is only data inside a call, and never unpickled.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from stele.service.progress import ComparisonProgress, track_progress
 
 LENGTH: Final = struct.Struct(">Q")
 _REPORT_SECONDS: Final = 0.1
-"""How often a call says how far it is."""
+"""Minimum interval in seconds between two progress reports of a call."""
 
 
 class CallOutcome(NamedTuple):
-    """What became of a call: its result, or the error that it raised.
+    """Outcome of a call: its result, or the error that it raised.
 
-    error   type, arguments and attributes of an intended error
-    defect  the trace of any other one, '' for none
+    error   type, arguments and attributes of an expected error
+    defect  traceback of any other error, '' for none
     """
 
     result: Any = None
@@ -39,7 +39,7 @@ class CallOutcome(NamedTuple):
 
 
 def read_frame(source: IO[bytes]) -> bytes | None:
-    """Read one message; None at the end, and in the middle of one."""
+    """Read one message. Return None at the end of the stream, also when it ends inside a message."""
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
@@ -56,16 +56,16 @@ def write_frame(target: IO[bytes], body: bytes) -> None:
 
 
 def main(seconds: int, memory: int) -> None:
-    """Make calls until nobody asks any more.
+    """Execute calls until the input ends.
 
     Args:
-        seconds: How long a call may take by the clock; one that takes longer ends the process.
-        memory: Bytes that the process may have grown to when it has answered; beyond, it ends.
+        seconds: Maximum duration of a call in wall-clock time; one that takes longer ends the process.
+        memory: Bytes of memory that the process may have used after a call; above that, it ends.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     calls = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
     write_frame(answers, pickle.dumps(ComparisonProgress()))
     while (message := read_frame(calls)) is not None:
         signal.alarm(seconds)
@@ -78,7 +78,7 @@ def main(seconds: int, memory: int) -> None:
 
 
 class _ReportedProgress(ComparisonProgress):
-    """Tells whoever waits for the call how far it is, now and then."""
+    """Reports the progress of a call to the process that waits for it, at intervals."""
 
     def __init__(self, answers: IO[bytes]) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class _ReportedProgress(ComparisonProgress):
         self._reported_at = 0.0
 
     def count_comparison(self) -> None:
-        """Note that one more comparison is made."""
+        """Count one more finished comparison, and report the progress if it is due."""
         super().count_comparison()
         now = time.monotonic()
         if now >= self._reported_at + _REPORT_SECONDS:
@@ -110,9 +110,9 @@ def _make_call(message: bytes) -> bytes:
 
 
 def _find_peak_memory() -> int:
-    """Return the most memory that this process has had, in bytes.
+    """Return the peak memory of this process, in bytes.
 
-    Linux counts what its parent had, too, in `getrusage`.
+    On Linux `getrusage` includes the memory of the parent process, so `/proc` is read there.
     """
     status = Path("/proc/self/status")
     if status.exists():

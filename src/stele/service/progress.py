@@ -1,4 +1,4 @@
-"""How far the comparisons of a request have come, for an answer to one that is given up."""
+"""Progress of the comparisons of a request, for the answer to a request that is aborted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_FINDINGS: Final = 1000
 
 
 class ComparisonProgress:
-    """Comparisons of one request, counted by the thread that makes them and read by whoever gives them up."""
+    """Comparisons of one request. The thread that makes them counts; the caller that aborts them reads."""
 
     def __init__(self) -> None:
         self._planned = 0
@@ -23,27 +23,27 @@ class ComparisonProgress:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What has been found so far."""
+        """Findings so far."""
         return tuple(self._findings)
 
     def plan_comparisons(self, count: int) -> None:
-        """Note how many more comparisons there are to make."""
+        """Add a number of planned comparisons."""
         self._planned += count
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
-        """Note what a comparison has found; of very many findings the first are kept."""
+        """Add findings of a comparison. At most the first 1,000 of a request are kept."""
         self._findings += islice(findings, _MOST_FINDINGS - len(self._findings))
 
     def count_comparison(self) -> None:
-        """Note that one more comparison is made."""
+        """Count one more finished comparison."""
         self._made += 1
 
     def take_over(self, other: ComparisonProgress) -> None:
-        """Be as far as the same comparisons are in another process."""
+        """Copy the progress of the same comparisons in another process."""
         self._planned, self._made, self._findings = other._planned, other._made, other._findings
 
     def __str__(self) -> str:
-        """Say how far it is; '' where there is nothing to compare."""
+        """Return the progress as text; '' where there is nothing to compare."""
         return f"{self._made} of {self._planned} comparisons were made" if self._planned else ""
 
 
@@ -52,7 +52,7 @@ _CURRENT: Final = ContextVar[ComparisonProgress]("progress")
 
 @contextlib.contextmanager
 def track_progress(progress: ComparisonProgress | None = None) -> Iterator[ComparisonProgress]:
-    """Count what is compared in the block, and in the threads that it runs work in; progress: what counts it."""
+    """Count the comparisons in the block, and in the threads that it runs work in. `progress` is the counter to use."""
     progress = progress or ComparisonProgress()
     token = _CURRENT.set(progress)
     try:
@@ -62,5 +62,5 @@ def track_progress(progress: ComparisonProgress | None = None) -> Iterator[Compa
 
 
 def current_progress() -> ComparisonProgress:
-    """Return what counts the comparisons made here; where nobody tracks them, one that nobody reads."""
+    """Return the counter of the current comparisons; outside of `track_progress`, one that is not read."""
     return _CURRENT.get(None) or ComparisonProgress()

@@ -1,6 +1,7 @@
-"""A schema that somebody means to register: whether the registry takes it, what it changes, and who else would break.
+"""A schema that a user wants to register: whether the registry accepts it, its changes, and which schemas would break.
 
-Nothing is written. Behind the page on which schemas are registered; registering itself is a command like any other.
+Checking a proposal writes nothing. Behind the page on which schemas are registered; registering itself is a command
+like any other.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from stele.service.ruleset_adoption import adopted_versions
 from stele.service.schemas import PreparedSchema
 
 MOST_AFFECTED: Final = 50
-"""Schemas that refer to the subject, directly or through others, and are compared."""
+"""Maximum number of schemas that are compared because they refer to the subject, directly or through others."""
 _MOST_FINDINGS: Final = 20
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A schema that somebody means to register.
+    """A schema that a user wants to register.
 
     normalize  registers the normalised text instead of the author's
     """
@@ -46,11 +47,11 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class AffectedSchema(msgspec.Struct, frozen=True):
-    """A schema that refers to the subject, and what becomes of it once it refers to the new version instead.
+    """A schema that refers to the subject, and its state if it referred to the new version instead.
 
-    distance  references between the two; 1 refers to the subject itself
+    distance  length of the chain of references to the subject; 1 refers to the subject itself
     findings  why its policy would refuse it then, 20 at most
-    problem   why it would be no schema at all; '' where it is one
+    problem   why it would no longer be a valid schema; '' where it is valid
     """
 
     namespace: str
@@ -67,15 +68,15 @@ class AffectedSchema(msgspec.Struct, frozen=True):
 
 
 class ProposalReport(msgspec.Struct, frozen=True):
-    """What the registry says of a proposal.
+    """Verdict of the registry on a proposal.
 
     same      number of the version that is the same schema; None: it would be a new one
     number    the number it would have
-    findings  why the policy in force refuses it; empty: it takes it
-    against   the version that refuses it
+    findings  why the policy in force refuses it; empty: it is accepted
+    against   the version with which it conflicts
     mode      the mode in force, if nothing can be registered in it; '' where it can
     affected  schemas that refer to the subject and that the caller may read; those that break come first
-    hidden    schemas that the caller may not read, or beyond `MOST_AFFECTED`
+    hidden    number of such schemas that the caller may not read, or beyond `MOST_AFFECTED`
     """
 
     same: int | None
@@ -88,12 +89,12 @@ class ProposalReport(msgspec.Struct, frozen=True):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the registry would take it."""
+        """Whether the registry would accept it."""
         return not self.findings and not self.mode
 
 
 async def check_proposal(registry: Registry, proposal: Proposal) -> ProposalReport:
-    """Return what the registry says of a proposal.
+    """Return the verdict of the registry on a proposal.
 
     Raises what `SchemaParser.prepare_schema` raises, `InvalidName`, `Forbidden`, `Unauthenticated`.
     """
@@ -127,10 +128,10 @@ async def check_proposal(registry: Registry, proposal: Proposal) -> ProposalRepo
 async def register_proposal(
     registry: Registry, proposal: Proposal, *, expected_latest: int | None = None, via: str = ""
 ) -> Registration:
-    """Register a proposal, or find that it is registered; give or take style it is the same schema.
+    """Register a proposal, or return the existing registration of the same schema, ignoring differences of style.
 
     Raises what `check_proposal` raises, `Incompatible`, `ReadOnly`, and `PreconditionFailed` where the newest version
-    is not the one that the caller knows of.
+    is not the one that the caller expects.
     """
     _require_name(proposal.key)
     registry.access.require(Operation.REGISTER, subject_resource(proposal.key))
@@ -154,7 +155,7 @@ async def register_proposal(
 
 
 def make_registration(state: State, version: Version) -> RegisterSchema:
-    """Return the command that registers the text of a version with all that belongs to it."""
+    """Return the command that registers the text of a version again, with its references, metadata and rules."""
     attachments = version.schema.attachments
     return RegisterSchema(
         key=version.subject.key,
@@ -186,7 +187,7 @@ async def _prepare(registry: Registry, state: State, proposal: Proposal) -> Prep
 
 
 def _find_same(state: State, key: SubjectKey, prepared: PreparedSchema) -> Version | None:
-    """Return the active version that is the same schema give or take style, with the same references."""
+    """Return the active version that is the same schema with the same references, ignoring differences of style."""
     subject = state.find_subject(key)
     if subject is None:
         return None
@@ -262,7 +263,7 @@ def _check_users(
 
 
 class _Replacement(NamedTuple):
-    """Which texts the new one stands for, the new one, and what it refers to by name."""
+    """A new text, the digests of the texts it replaces, and the texts that it refers to by name."""
 
     replaced: set[bytes]
     text: bytes
@@ -272,7 +273,7 @@ class _Replacement(NamedTuple):
 def _check_user(
     registry: Registry, state: State, user: _User, replacement: _Replacement, adopted: Adopted
 ) -> AffectedSchema:
-    """Compare a schema with itself, once it refers to the new text."""
+    """Compare a schema with itself, as it is now and as it would be with the new text as its reference."""
     version = user.version
     key = version.subject.key
     closure = queries.resolve_references(state, version.schema.attachments.references)

@@ -1,7 +1,7 @@
-"""What was refused, newest first: requests of callers without the right, and registrations that the policy refuses.
+"""Refusals, newest first: requests of callers without the right, and registrations that the policy refused.
 
-Both are entries of the audit trail. Its file is read where there is one; else this process has the newest registrations
-that it refused since it began.
+Both are entries of the audit trail. They are read from its file if there is one. Otherwise this process has the newest
+registrations that it refused since it started.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from stele.service.audit_file import find_files
 from stele.service.audit_notes import REFUSED_REGISTRATION, REFUSED_REQUEST, AuditNotes
 
 MOST_REFUSALS: Final = 500
-"""Refusals in one answer."""
+"""Maximum number of refusals in one answer."""
 MOST_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of the files that are read for one answer, from the end."""
+"""Maximum number of bytes that are read from the end of the files for one answer."""
 KINDS: Final = (REFUSED_REGISTRATION, REFUSED_REQUEST)
 _DAY: Final = 86_400
 _MOST_FINDINGS: Final = 20
-"""Findings of one refusal that are kept; their number is kept of all."""
+"""Maximum number of findings of one refusal that are kept. The total is kept, too."""
 _MOST_CHARACTERS: Final = 500
 """Characters of each text of a finding that are kept."""
 _REFUSED: Final = tuple(f'"{kind}"'.encode() for kind in KINDS)
@@ -39,10 +39,10 @@ _REFUSED: Final = tuple(f'"{kind}"'.encode() for kind in KINDS)
 class RefusedSchema(msgspec.Struct, frozen=True):
     """A text that was not registered.
 
-    format    of the text; '' where the request took that of the latest version
-    against   number of the version that stands against it; None: the policy itself or a validator does
+    format    format of the text; '' where the request had none and meant that of the latest version
+    against   number of the version with which it conflicts; None: the policy itself or a validator refused it
     findings  why it was refused, the first ones
-    omitted   findings that are left out
+    omitted   number of findings that are left out
     sha256    digest of the text; '' where the request had none
     bytes     its length
     text      the text itself, if it is short enough for the setting `refused_text_bytes`; '' if not
@@ -58,15 +58,15 @@ class RefusedSchema(msgspec.Struct, frozen=True):
 
 
 class RefusalEntry(msgspec.Struct, frozen=True):
-    """Something that was refused.
+    """A refused request or registration.
 
     at         milliseconds since 1970 UTC
-    kind       `registration_refused` (the policy), or `refused` (who sent it)
-    actor      who wanted it, '' for nobody in particular
-    address, agent, request_id, via   as the server knew them; via is the API
-    status     of the answer, error the kind of the error; of a request
-    operation  the missing right, '' for none; resource is what it is missing on
-    schema     what was not registered; null for a request
+    kind       `registration_refused` (by the policy), or `refused` (for lack of a right)
+    actor      name of the caller, '' for an anonymous caller
+    address, agent, request_id, via   of the request, as far as known; via is the API
+    status     HTTP status of the answer to a request, error the kind of the error
+    operation  the missing right, '' for none; resource is the resource of that right
+    schema     the refused schema; null for a request
     """
 
     at: int
@@ -140,15 +140,15 @@ def _shorten(finding: Finding) -> Finding:
 
 
 class RefusalCounter:
-    """How many registrations the policy refused today; files are read again after a while only.
+    """Number of registrations that the policy refused today. The files are read again only every `HOLDS` seconds.
 
     Args:
-        notes: Those of the process.
-        clock: Tells seconds since 1970 UTC.
+        notes: Notes of the process.
+        clock: Returns seconds since 1970 UTC.
     """
 
     HOLDS: Final = 30.0
-    """Seconds for which a number is good."""
+    """Seconds for which a number is cached."""
 
     def __init__(self, notes: AuditNotes, clock: Callable[[], float] = time.time) -> None:
         self._notes, self._clock = notes, clock
@@ -156,7 +156,7 @@ class RefusalCounter:
         self._count = 0
 
     async def count_today(self) -> int:
-        """Return how many there are since midnight UTC, `MOST_REFUSALS` at most. Raises `StoreError`."""
+        """Return the number of refusals since midnight UTC, `MOST_REFUSALS` at most. Raises `StoreError`."""
         now = self._clock()
         if now >= self._until:
             midnight = int(now // _DAY * _DAY * 1000)
@@ -170,10 +170,10 @@ def read_refusals(notes: AuditNotes, text: str, kind: str, limit: int) -> Refusa
     """Return the newest refusals whose caller, subject, address, path or digest contains a text. Reads files.
 
     Args:
-        notes: Those of the process.
-        text: In any case; '' takes all.
-        kind: One of `KINDS`; '' takes both.
-        limit: Refusals at most.
+        notes: Notes of the process.
+        text: Text to find, in any case; '' matches all.
+        kind: One of `KINDS`; '' selects both.
+        limit: Maximum number of refusals.
 
     Raises:
         InvalidRequest: There is no such kind.

@@ -1,8 +1,8 @@
 """A node: the state in memory, the log behind it, and one writer that turns commands into records.
 
-Any node serves any read and any write. Nodes of one log agree because the log orders what they wrote. Reads of what
-never changes come from memory and catch up with the log only on a miss. Everything else first catches up
-(`fresh_state`). Writes that wait while another one becomes durable go into the log together.
+Any node serves any read and any write. Nodes of one log agree because the log orders their writes. Reads of immutable
+facts come from memory and catch up with the log only on a miss. Every other read catches up first (`fresh_state`).
+Writes that arrive while another one becomes durable go into the log together.
 
 Source: docs/protocols/redpanda.md#one-log-many-writers.
 """
@@ -77,20 +77,20 @@ from stele.storage.heap import return_memory
 _logger = structlog.get_logger("stele.registry")
 
 _PAGE = 1000
-"""Log entries read at once; larger pages load no faster and leave more slack behind in the allocator."""
+"""Log entries that are read at once. Larger pages load no faster and leave more unused memory in the allocator."""
 _BATCH = 256
-"""Commands made durable together, at most."""
+"""Maximum number of commands that are made durable together."""
 _SNAPSHOT_EVERY = 20_000
-"""Records after the last snapshot that make the next one worth its time (at start-up and close)."""
+"""Records since the last snapshot from which on the next one is saved (at start-up and close)."""
 _POLL_SECONDS = 1.0
 _OWN_GROWTH_SECONDS = 0.02
-"""How long a node that sees the log grow by its own records leaves it alone: others' are seen so much later."""
+"""Pause of the follower while the log grows only by own records. Records of other nodes are seen that much later."""
 _ITEMS_CHANGED = b"ItemsChanged"
-"""In every record that has such an event; decoding all others would take long."""
+"""Bytes that every record with such an event contains. They avoid decoding all other records."""
 SKIPPED_SCHEMA_IDS: Final = 10_000
-"""Ids of every namespace that a restored registry leaves out: more than any original gives out after a backup."""
+"""Schema ids of every namespace that a restored registry skips: more than any original assigns after a backup."""
 SKIPPED_NUMBERS: Final = 100
-"""Encoding ids and version numbers of every subject that it leaves out; a record id has room for 16,383 versions."""
+"""Encoding ids and version numbers that it skips in every subject. A record id has room for 16,383 versions."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,40 +105,40 @@ class Registry:
         self._log = log
         self.state = State()
         self.node_name = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(2).hex()}"
-        """Host, process and four digits that tell nodes of one process apart; leases and metrics have it."""
+        """Host, process and four random digits, which distinguish nodes of one process. Used in leases and metrics."""
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.access: AccessControl = OPEN_ACCESS
-        """Who may do what."""
+        """Decides what callers may do."""
         self.audit = AuditNotes(self.limits.refusals, self.limits.refused_text_bytes)
-        """What the audit trail is to say beside the changes."""
+        """Notes for the audit trail that are not changes in the log."""
         self.secrets = Secrets()
         """The keys that seal secrets in documents."""
         self.stateless_threads: Executor | None = None
-        """Where `run_stateless` runs; None: among the threads of everything else."""
+        """Executor of `run_stateless`; None: the default threads of the event loop."""
         self.stateless_processes: WorkProcesses | None = None
-        """Where it runs what takes long; None: in those threads, too."""
+        """Processes for its long calls; None: these run in threads, too."""
         self.time_slices = TimeSlices()
         """For loops over all subjects, all versions of a subject and the like."""
         self.tracer: Tracer = NoTracer()
         self.conflicts = 0
         self.appended = 0
         self.quota_refusals = 0
-        """Changes that this node refused because their callers had registered as much as one caller may."""
+        """Number of changes that this node refused because of the quota of their callers."""
         self.write_failure: StoreError | None = None
-        """Why the log takes no record, as far as anybody knows."""
+        """Error of the last write to the log; None if it succeeded."""
         self.lag_records = 0
-        """Records of others that this node had not folded when it last looked."""
+        """Number of records of other nodes that this node had not folded at the last check."""
         self.caught_up_at = time.monotonic()
-        """When it last was known to have every record, in `time.monotonic` seconds."""
+        """Time at which this node last had every record, in seconds of `time.monotonic`."""
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
         self._growth = asyncio.Event()
-        """Set when the state next has more of the log."""
+        """Set when the state has folded more of the log."""
         self._behind = True
         self._catch_ups = 0
-        """How many times this node began to catch up with the log; `_caught_up`: the last time that ended well."""
+        """Number of times this node began to catch up with the log; `_caught_up` is the last time that succeeded."""
         self._caught_up = 0
         self._bootstrap_lock = asyncio.Lock()
         self._bootstrapped = False
@@ -147,9 +147,9 @@ class Registry:
         self.waiting_writes = 0
         """How many changes wait for the log or are being written."""
         self._to_erase: dict[int, frozenset[bytes]] = {}
-        """Digests of purged texts by the record that has them."""
+        """Digests of purged texts, by the sequence number of the record that has them."""
         self._writing: dict[bytes, list[DecidedJob]] = {}
-        """Records of the batch being written, by uid, each with the jobs that are answered in the state it leaves."""
+        """Records of the batch being written, by uid, each with the jobs that are answered from the state after it."""
         self._writer: asyncio.Task[None] | None = None
         self._follower: asyncio.Task[None] | None = None
 
@@ -162,9 +162,9 @@ class Registry:
         undecided: WhenUndecided = WhenUndecided.REFUSE,
         early: EarlyState | None = None,
     ) -> Registry:
-        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`.
+        """Load the newest snapshot and the records after it, then start writer and follower. Raises `StoreError`.
 
-        early is what was loaded of this log already, in the place of the snapshot.
+        `early` is a state that was already loaded from this log. It replaces the snapshot.
         """
         registry = cls(log, limits, undecided=undecided)
         await registry._load_snapshot_and_tail(early)
@@ -173,7 +173,7 @@ class Registry:
         return registry
 
     async def close(self) -> None:
-        """Finish what is being written, keep a snapshot when it pays, and release the log."""
+        """Finish pending writes, save a snapshot if there are enough new records, and close the log."""
         await self._queue.join()
         await _end_tasks(self._writer, self._follower)
         try:
@@ -182,9 +182,9 @@ class Registry:
             await self._log.close()
 
     async def reset(self, log: Log) -> None:
-        """Forget everything, close the log and go on with an empty one: for conformance runs on memory stores only."""
+        """Drop all state, close the log and continue with an empty one: only for conformance runs on memory stores."""
         before = self._log
-        await _end_tasks(self._follower)  # It waits for records of the log that goes.
+        await _end_tasks(self._follower)  # It waits for records of the old log.
         async with before.turn(), self._folding:
             self._log = log
             purges = self.state.purges + 1
@@ -205,23 +205,23 @@ class Registry:
         return self.state
 
     async def heed_notices(self) -> None:
-        """Catch up if this node was told that others wrote: enough for rules of access. Raises `StoreError`."""
+        """Catch up if this node knows of new records: sufficient for access rules. Raises `StoreError`."""
         if not self.has_read_all():
             await self._catch_up()
 
     def is_fresh(self) -> bool:
-        """Whether memory is up to date for sure, without waiting."""
+        """Return whether memory is certainly up to date. Does not wait."""
         return self._log.notices_at_once and self.has_read_all()
 
     def has_read_all(self) -> bool:
-        """Whether memory has all that this node was told of, without waiting: enough for what never changes."""
+        """Return whether memory has all records this node knows of: sufficient for immutable facts. Does not wait."""
         if self._folding.locked() or self._behind:
             return False
         self._behind = self._log.has_changed()
         return not self._behind
 
     async def read_or_catch_up(self, query: Callable[[State], T]) -> T:
-        """Answer from memory; catch up and ask again where memory has nothing. For ids and exact versions."""
+        """Answer from memory. On a miss, catch up and ask again. For ids and exact versions."""
         if not self.has_read_all():
             await self._catch_up()
         try:
@@ -231,7 +231,7 @@ class Registry:
             return query(self.state)
 
     async def wait_for_record(self, seq: int, seconds: float) -> None:
-        """Return once memory has a record of the log, or when so many seconds have gone."""
+        """Wait until memory has a record of the log, at most the given seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.state.seq < seq:
@@ -242,7 +242,7 @@ class Registry:
         self._growth = asyncio.Event()
 
     async def read_log(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
-        """Entries of the log after a sequence number, oldest first. Raises `StoreError`."""
+        """Return records after a sequence number, each with its own number, oldest first. Raises `StoreError`."""
         return [(entry.seq, decode_entry(entry)) for entry in await self._log.tail(after, limit)]
 
     async def find_incompatibilities(
@@ -255,9 +255,9 @@ class Registry:
         version_number: int | None = None,
         ruleset: str = "",
     ) -> tuple[list[Finding], int | None]:
-        """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
+        """Return why the policy in force (or the given one) refuses a document, and which version does, or ([], None).
 
-        version number narrows the comparison to one version; ruleset judges where the settings name none. The caller
+        version_number limits the comparison to one version; ruleset decides where the settings name none. The caller
         needs the right to read the subject. Raises `VersionNotFound`, `Forbidden`, `Unauthenticated`.
         """
         self.access.require(Operation.READ, subject_resource(key))
@@ -280,7 +280,7 @@ class Registry:
                 verdicts |= await self._find_verdicts(state, undecided, document.texts)
 
     async def run_stateless(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work that registers nothing apart from all other work, so that it keeps no write waiting.
+        """Run work that registers nothing separately from all other work, so that it delays no write.
 
         Raises what the call raises, and `Overloaded`. Cancelling interrupts it.
         """
@@ -291,13 +291,13 @@ class Registry:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: cmd.Command, *, via: str = "", expects_change: bool = False) -> cmd.Outcome:
-        """Carry out a command for the caller (`service.access.CALLER`); returns when it is durable.
+        """Execute a command for the caller (`service.access.CALLER`), and return when it is durable.
 
-        expects_change: it is decided once, among the others of its batch. Without, a command that changes nothing or
-        is refused waits for nobody, and verdicts are found before it joins a batch.
+        expects_change: the command is decided once, together with its batch. Otherwise a command that changes nothing
+        or is refused does not wait for a batch, and verdicts are computed before it joins one.
 
-        Raises `Forbidden` and `Unauthenticated` where a right is missing that the command wants, what the decision
-        raises, `Overloaded` where too many others wait, or `StoreError`.
+        Raises `Forbidden` and `Unauthenticated` if the caller lacks a required right, what the decision raises,
+        `Overloaded` if too many changes wait, or `StoreError`.
         """
         outcome: cmd.Outcome = await self._execute_for_caller(command, via, expects_change=expects_change)
         return outcome
@@ -305,9 +305,9 @@ class Registry:
     async def execute_and_read(
         self, command: cmd.Command, read: Callable[[State, Any], T], *, via: str = "", expects_change: bool = False
     ) -> T:
-        """Carry out a command as `execute` does, and return what is read in the very state that it leaves.
+        """Execute a command as `execute` does, and return what `read` returns for the state right after it.
 
-        A moment later others may have undone it.
+        Later commands of others may already have changed that state again.
         """
         run = copy_context().run
         answer: T = await self._execute_for_caller(
@@ -323,7 +323,7 @@ class Registry:
         via: str = "",
         expects_change: bool = False,
     ) -> tuple[cmd.Registration, T]:
-        """Register a schema, and return the outcome and the answer made of the version, as `execute_and_read` does."""
+        """Register a schema. Return its outcome and the answer made from the version, as `execute_and_read` does."""
 
         def read(state: State, outcome: cmd.Registration) -> tuple[cmd.Registration, T]:
             version = queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
@@ -374,9 +374,9 @@ class Registry:
             return await job.done
 
     async def _decide_job(self, job: WriteJob) -> Decision | None:
-        """Decide on what memory has; what no batch decides again (refusals, no change) on a fresh state.
+        """Decide on the state in memory; repeat refusals and decisions without events on a fresh state.
 
-        None: nothing speaks against a registration, which is decided with its batch.
+        None: a registration that no verdict refuses. It is decided with its batch.
         """
         is_fresh = False
         while True:
@@ -408,7 +408,7 @@ class Registry:
             return await self.compatibility.answer_requests(state, undecided.questions, extra)
 
     async def _bootstrap_rulesets(self) -> None:
-        """Before the first write, when no verdict can change yet: take over the newest rules."""
+        """Adopt the newest rulesets before the first write, when that cannot change any verdict yet."""
         async with self._bootstrap_lock:
             if not self._bootstrapped:
                 if versions := await asyncio.to_thread(rulesets.newest_versions):
@@ -416,7 +416,7 @@ class Registry:
                 self._bootstrapped = True
 
     async def _skip_ids(self) -> None:
-        """Before the first write after a restoration: the original may have given out ids that nobody here knows."""
+        """Skip ids before the first write after a restore: the original may have assigned ids that this log lacks."""
         async with self._bootstrap_lock:
             if not self._has_skipped_ids:
                 _logger.warning("restored", skipped_schema_ids=SKIPPED_SCHEMA_IDS, skipped_numbers=SKIPPED_NUMBERS)
@@ -433,7 +433,7 @@ class Registry:
             except SteleError as error:
                 fail_jobs(jobs, error)
             except Exception as error:
-                # A defect must not take the writer with it: whoever waits hears of it, the next batch goes on.
+                # A defect must not end the writer: the waiting callers get the error, the next batch continues.
                 fail_jobs(jobs, error)
                 _logger.exception("write failed")
             finally:
@@ -442,7 +442,7 @@ class Registry:
                     self._queue.task_done()
 
     async def _commit_jobs(self, jobs: list[WriteJob]) -> None:
-        """Decide jobs in order on top of one another, append what they decided as one batch, answer them.
+        """Decide jobs in order, each on the result of those before, append their records as one batch, and answer them.
 
         A batch that is too large for the store is halved; a change that is too large by itself is refused.
         """
@@ -472,21 +472,21 @@ class Registry:
             pending = [job for job in pending if not job.done.done()]
 
     def _decide_in_draft(self, jobs: list[WriteJob]) -> tuple[list[DecidedJob], list[WriteJob]]:
-        """Decide every job on the state as the ones before it would leave it; the state itself stays as it was.
+        """Decide every job on the state that the jobs before it would leave. The state itself is rolled back.
 
-        Nobody is answered yet, not even jobs that are refused or change nothing: they may owe that to a job before them
-        in the batch, which is not durable.
+        No job is answered yet, not even one that is refused or changes nothing: the reason may be an earlier job of the
+        batch, which is not durable yet.
         """
         batch: list[DecidedJob] = []
         undecided: list[WriteJob] = []
         unapplied: LogRecord | None = None
         latest = self.state.latest_at
         if self.limits.has_quotas:
-            queries.find_usage_of_creator(self.state, "")  # An index built within a draft is built again after it.
+            queries.find_usage_of_creator(self.state, "")  # An index that is built in a draft is built again after it.
         self.state.begin_draft()
         try:
             for job in jobs:
-                if unapplied is not None:  # Nobody sees what the last one changes.
+                if unapplied is not None:  # The last job's events are never applied: no job follows it.
                     for event in unapplied.events:
                         apply_event(self.state, event, unapplied.metadata, self.state.seq + 1)
                     unapplied = None
@@ -510,7 +510,7 @@ class Registry:
         return batch, undecided
 
     def _note_writing(self, batch: list[DecidedJob]) -> None:
-        """Note after which record of the batch each job is answered: its own, or the one before it."""
+        """Assign each job to the record after which it is answered: its own, or the last one before it."""
         self._writing = {}
         answered: list[DecidedJob] | None = None
         for row in batch:
@@ -536,14 +536,14 @@ class Registry:
             self._note_write_failure(error)
             if isinstance(error, (DamagedLog, StoreReplaced)):
                 raise
-            # Outcome unknown: only the log can tell. Our uid in it settles the matter.
+            # Outcome unknown: the write succeeded if the log has this uid.
             await self._require_written(expected, records[0].metadata.uid, error)
             return True
         self._note_write_failure(None)
         return written
 
     def _note_write_failure(self, failure: StoreError | None) -> None:
-        """Remember whether the log takes records, and say it once."""
+        """Store whether the log accepts records, and log each change of that once."""
         if failure is not None and type(failure) is not type(self.write_failure):
             _logger.error("cannot write", error=str(failure))
         elif failure is None and self.write_failure is not None:
@@ -563,7 +563,7 @@ class Registry:
         for row in batch:
             if row.record is not None:
                 seq += 1
-                # A reader that caught up in the meantime has folded it already.
+                # A reader that caught up meanwhile may have folded it already.
                 if seq > self.state.seq:
                     self._fold_own_record(seq, row.record)
         self.appended += seq - expected
@@ -577,9 +577,9 @@ class Registry:
         await self._erase_purged_texts()
 
     async def _erase_purged_texts(self) -> None:
-        """Take purged texts out of the log, too: permanent deletion means the bytes are gone.
+        """Erase purged texts from the log, too: permanent deletion removes the bytes.
 
-        The snapshot goes first, so that its old copy is scrubbed with the record. What fails is tried again.
+        The snapshot is saved first, so that its old copy is scrubbed with the record. Failures are retried.
         """
         try:
             if self._to_erase and self._snapshot_seq:
@@ -593,9 +593,9 @@ class Registry:
             _logger.warning("purged texts are still in the log; trying again", error=str(error))
 
     async def rewrite_records(self, rewrite: Callable[[LogRecord], LogRecord]) -> int:
-        """Overwrite documents in the records of the past, up to now; returns how many records were.
+        """Overwrite documents in the records so far, and return how many records were changed.
 
-        rewrite gets the records with documents, and answers them with the same meaning. The snapshot goes first, so
+        rewrite gets each record with documents, and returns one with the same meaning. The snapshot is saved first, so
         that its old copy is scrubbed with the records. Raises what rewrite raises, and `StoreError`.
         """
         end, seq, changed = (await self.fresh_state()).seq, 0, 0
@@ -616,7 +616,7 @@ class Registry:
     # --- following the log ------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
-        """Fold what the log has that this node has not; whoever asks while that goes on shares the next time."""
+        """Fold the new records of the log. Callers that arrive while this runs share the next run."""
         wanted = self._catch_ups + 1
         async with self._folding:
             if self._caught_up >= wanted:
@@ -642,7 +642,7 @@ class Registry:
             self._fold_own_record(entry.seq, record)
         else:
             apply_record(self.state, entry.seq, record)
-            # Whoever wrote a purge takes the text out of the log.
+            # The node that wrote the purge erases the text from the log.
             self.state.erased.clear()
 
     async def _run_follower(self) -> None:

@@ -1,6 +1,7 @@
-"""Which rights a command wants; pure.
+"""The rights that each command needs; pure.
 
-Whoever sends a command needs all of them, however it came: an endpoint that forgets to ask cannot get around this.
+The caller of a command needs all of them, whichever way the command came. An endpoint that forgets a check cannot
+bypass this one.
 
 The model: docs/explanation/access.md.
 """
@@ -29,10 +30,10 @@ Rights = tuple[Right, ...]
 
 
 def required_rights(command: cmd.Command, state: State) -> Rights:
-    """Return the rights that a command wants, in the order in which they are asked for.
+    """Return the rights that a command needs, in the order in which they are checked.
 
-    The state says what a command alone does not: to which subject a binding leads that it removes, and whether a
-    subject is in IMPORT mode.
+    The state adds what the command does not contain: the subject of a binding that it removes, and whether a subject is
+    in IMPORT mode.
     """
     return RIGHTS[type(command)](command, state)
 
@@ -54,7 +55,10 @@ def _on_registry(operation: Operation) -> Callable[[Any, State], Rights]:
 
 
 def _rights_to_register(command: cmd.RegisterSchema, state: State) -> Rights:
-    """A version number outside of IMPORT mode is a condition: it must be the next one, so everybody may give it."""
+    """Return the rights to register a schema.
+
+    Outside of IMPORT mode, a version number is only a condition: it must be the next one. So it needs no further right.
+    """
     resource = subject_resource(command.key)
     wanted = [Operation.REGISTER]
     gives_number = command.version_number is not None and (
@@ -62,7 +66,7 @@ def _rights_to_register(command: cmd.RegisterSchema, state: State) -> Rights:
     )
     if command.schema_id is not None or command.at is not None or command.uid is not None or gives_number:
         wanted.append(Operation.IMPORT)
-    # Only callers ask to skip the check; no dialect does it by itself. Another lineage gets around it, too.
+    # Only callers request to skip the check, no dialect does. An explicit lineage bypasses it, too.
     if command.check is cmd.CompatibilityCheck.SKIP or command.lineage is not None:
         wanted.append(Operation.FORCE)
     if command.policy is not None:
@@ -93,7 +97,7 @@ def _rights_to_set_mode(command: cmd.SetMode, state: State) -> Rights:
 
 
 def _rights_to_bind(state: State, added: Iterable[Any], removed: Iterable[tuple[str, str, str, str]]) -> Rights:
-    """To all subjects concerned; where a binding leads that is not known is a matter of the registry."""
+    """Return the right to bind for all subjects concerned; for the registry where a removed binding is unknown."""
     resources = [subject_resource(binding.subject) for binding in added]
     for key in removed:
         binding = state.bindings.get(key)
@@ -103,19 +107,19 @@ def _rights_to_bind(state: State, added: Iterable[Any], removed: Iterable[tuple[
 
 def _rights_to_change_items(command: cmd.ChangeItems, state: State) -> Rights:
     match command.collection:
-        case "usage" | "replications.tombstones":  # The service asks for the subjects that they are about.
+        case "usage" | "replications.tombstones":  # The service checks the rights to the subjects concerned.
             return ()
         case "confluent.keys":
             # A KEK is under (kek, context, name), a DEK under (dek, name of its KEK, …).
             names = dict.fromkeys(key[2] if key[0] == "kek" else key[1] for key in command.changes)
             return tuple((Operation.MANAGE_KEYS, key_resource(name)) for name in names)
-        case "xregistry":  # What describes the registry as a whole.
+        case "xregistry":  # Descriptive attributes of the whole registry.
             return ((Operation.REGISTER, REGISTRY_RESOURCE),)
         case "confluent.exporters" | "exporters.status" | "subscriptions" | "subscriptions.status":
             return ((Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE),)
         case "replications" | "replications.status":
             return ((Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE),)
-        case _:  # Rules, API keys, and whatever else: what nobody thought of is for those who may do everything.
+        case _:  # Rules, API keys, and every collection that is not listed.
             return ((Operation.MANAGE_ACCESS, REGISTRY_RESOURCE),)
 
 
@@ -144,4 +148,4 @@ RIGHTS: Final[dict[type[Any], Callable[[Any, State], Rights]]] = {
         dict.fromkeys(right for part in command.commands for right in required_rights(part, state))
     ),
 }
-"""How the rights are found, by type of command."""
+"""Functions that return the rights, by type of command."""

@@ -1,4 +1,4 @@
-"""Compare and retry: decide on what was seen, and decide again when somebody else was faster."""
+"""Optimistic concurrency: decide on the state that was read, and decide again when another writer was faster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Overtaken(Exception):
-    """An attempt found that somebody else was faster; the innermost `retry_when_overtaken` makes another one."""
+    """An attempt found that another writer was faster; the innermost `retry_when_overtaken` makes another attempt."""
 
 
 async def retry_when_overtaken(
@@ -23,16 +23,16 @@ async def retry_when_overtaken(
     conflicts: tuple[type[Exception], ...] = (PreconditionFailed,),
     state: State | None = None,
 ) -> T:
-    """Return what an attempt on the present state returns, trying again on the newer state after a conflict.
+    """Return the result of an attempt on the present state. After a conflict, try again on the newer state.
 
-    An attempt reads the state it is given, and hands what it saw to its commands (`expected_latest`, `expected`, a
-    revision), so that they fail when the state has moved on. It must have no effects of its own before that.
+    An attempt reads the state it is given, and passes what it saw to its commands (`expected_latest`, `expected`, a
+    revision), so that they fail when the state has changed. It must have no side effects before that.
 
     Args:
         registry: Registry the attempt works on.
         attempt: Called with the present state, again after each conflict.
         conflicts: Errors of the attempt that mean another writer was faster; `Overtaken` always does.
-        state: State for the first attempt, where the caller has one that was fresh when it was asked for.
+        state: State for the first attempt, if the caller already has a fresh one.
 
     Raises:
         Exception: What the attempt raises, other than the conflicts.

@@ -1,4 +1,4 @@
-"""Which versions of rulesets decide in a registry, and how a registry takes over others."""
+"""The versions of rulesets that decide in a registry, and how a registry adopts other versions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from stele.service.rulesets import newest_versions
 
 
 async def adopted_versions(registry: Registry) -> dict[tuple[str, str], int]:
-    """Versions of rulesets by format and bare name that decide in a registry; of all others it is the first.
+    """Return the versions of rulesets that decide in a registry, by format and bare name.
 
-    A registry in which nothing was written yet has those it will begin with: the newest installed.
+    For a ruleset that is not listed, version 1 decides. A registry without any record has the versions with which it
+    will start: the newest installed ones.
     """
     state = await registry.fresh_state()
     if state.seq > 0:
@@ -23,7 +24,7 @@ async def adopted_versions(registry: Registry) -> dict[tuple[str, str], int]:
 
 
 async def adopt_ruleset(registry: Registry, format_name: str, ruleset: str, *, via: str = "") -> None:
-    """Judge by a ruleset's version from now on; a bare name means the newest one.
+    """Adopt a version of a ruleset, which decides from now on. A bare name means its newest version.
 
     Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
     """

@@ -1,8 +1,8 @@
-"""What another ruleset would say of what is registered: the report to read before taking one over.
+"""Verdicts on registered schemas under another ruleset: a report to read before adopting that ruleset.
 
-Every live version is compared with its predecessors as the policy in force for its subject asks, once by the ruleset
-that decides now and once by the other one; a row is a pair whose verdicts differ. A registry may be large and a
-comparison slow, so the report comes in pages that end after a few seconds; each says where the next one begins.
+Every active version is compared with its predecessors as the policy of its subject requires, once by the ruleset that
+decides now and once by the other one. A row is a pair whose verdicts differ. A registry may be large and a comparison
+slow, so the report has pages that end after a few seconds. Each page says where the next one begins.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from stele.service.registry import Registry
 
 SECONDS = 3.0
-"""A page ends soon after this much time."""
+"""Seconds after which a page ends."""
 _BATCH = 32
-"""Pairs judged in one go, off the event loop."""
+"""Pairs that are compared together, off the event loop."""
 _FINDINGS = 20
 """Findings a row shows: a schema of a megabyte can have tens of thousands."""
 
@@ -52,12 +52,12 @@ class ComparedVersions(msgspec.Struct, frozen=True):
 
 
 class ReportRequest(msgspec.Struct, frozen=True):
-    """What to compare with what decides now.
+    """The ruleset to compare with the one that decides now.
 
     format      one format, '' for all
     ruleset     the other ruleset: full name, or a bare one for its newest version; '' takes the newest of every name
-    everywhere  False: as if the ruleset were taken over, which concerns the subjects that are judged by its name;
-                True: as if every subject of the format were judged by it
+    everywhere  False: as if the ruleset were adopted, which affects the subjects that use its name;
+                True: as if every subject of the format used it
     namespace       one namespace, None for all
     limit       rows after which a page ends
     after       where the last page ended
@@ -72,11 +72,11 @@ class ReportRequest(msgspec.Struct, frozen=True):
 
 
 class ImpactRow(msgspec.Struct, frozen=True):
-    """A pair of versions whose verdict differs: by `ruleset_now` it is `now`, by `ruleset_then` it would be `then`.
+    """A pair of versions whose verdicts differ: `now` by `ruleset_now`, `then` by `ruleset_then`.
 
-    direction says which of the two reads: the version (backward), or the one it is compared with (forward).
-    Verdicts are compatible, incompatible, undecided, or error where one could not be reached. findings (20 at most) are
-    those against the pair under whichever of the two finds it wanting, the other ruleset's if both do.
+    direction says which of the two reads: the version (backward), or the one it is compared with (forward). Verdicts
+    are compatible, incompatible, undecided, or error where a comparison failed. findings (20 at most) are those of the
+    ruleset that refuses the pair, of the other ruleset if both do.
     """
 
     namespace: str
@@ -92,7 +92,10 @@ class ImpactRow(msgspec.Struct, frozen=True):
 
 
 class ReportPage(msgspec.Struct, frozen=True):
-    """Rows in the order of namespace, subject, version; compared counts the pairs looked at; next None is the end."""
+    """Rows in the order of namespace, subject, version.
+
+    compared is the number of pairs that were compared; next None is the end.
+    """
 
     rows: tuple[ImpactRow, ...]
     compared: int
@@ -110,7 +113,7 @@ class _Pair(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """The other rulesets: by format (bare name, version), and whether they stand for whatever decides."""
+    """The other rulesets by format (bare name, version), and whether they replace every ruleset."""
 
     formats: Mapping[str, Format[Any]]
     versions: Mapping[str, Mapping[str, int]]
@@ -132,7 +135,7 @@ async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
         if not can_read(key):
             continue
         place = request.after if request.after is not None and _sort_key(request.after) == key else None
-        # The state moves on while pairs are judged, so what is left of a subject is looked up afresh.
+        # The state changes while pairs are compared, so the remaining pairs of a subject are listed again.
         while pairs := list(islice(_list_pairs(registry.state, plan, key, place), _BATCH)):
             judged = await asyncio.to_thread(_compare_pairs, registry.parser, pairs, until)
             for pair, pair_rows in zip(pairs, judged, strict=False):
@@ -147,7 +150,7 @@ async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
 
 
 def _make_plan(request: ReportRequest) -> _Plan:
-    """Return the formats concerned, loaded, and the versions that would decide."""
+    """Return the formats concerned, loaded, and the ruleset versions to compare with."""
     if not request.format:
         if request.ruleset:
             raise InvalidRequest("a ruleset belongs to a format: name the format, too")
@@ -171,7 +174,7 @@ def _make_plan(request: ReportRequest) -> _Plan:
 
 
 def _list_subjects(state: State, request: ReportRequest) -> list[SubjectKey]:
-    """Subjects from where the last page ended, sorted."""
+    """Return the subjects from the end of the last page on, sorted."""
     namespaces = [request.namespace] if request.namespace is not None else list(state.namespaces)
     keys = sorted(
         SubjectKey(name, subject) for name in namespaces if (s := state.find_namespace(name)) for subject in s.subjects
@@ -184,7 +187,7 @@ def _sort_key(place: ComparedVersions) -> SubjectKey:
 
 
 def _list_pairs(state: State, plan: _Plan, key: SubjectKey, after: ComparedVersions | None) -> Iterator[_Pair]:
-    """Pairs of a subject that two different rulesets would judge, oldest version first, then newest predecessor."""
+    """Yield pairs of a subject to which two different rulesets apply, oldest version first, then newest predecessor."""
     policy = queries.policy_for(state, key)
     if policy.kind is not PolicyKind.DIRECTIONAL:
         return
@@ -215,7 +218,7 @@ def _list_pairs(state: State, plan: _Plan, key: SubjectKey, after: ComparedVersi
 
 
 def _rulesets_now_and_then(state: State, plan: _Plan, fmt: Format[Any], preferred: str) -> tuple[str, str]:
-    """Full names of the rulesets that decide now, and would then."""
+    """Return the full names of the ruleset that decides now, and of the other one."""
     adopted = dict(queries.adopted_rulesets(state, fmt.name))
     now = rulesets.effective_name(fmt, preferred, adopted)
     return now, plan.everywhere or rulesets.effective_name(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
@@ -227,7 +230,7 @@ def _text_with_references(state: State, sha: bytes, references: Any) -> tuple[Sc
 
 
 def _compare_pairs(schemas: SchemaParser, pairs: list[_Pair], until: float) -> list[list[ImpactRow]]:
-    """Return the rows of each pair, of as many as there is time for: one at least."""
+    """Return the rows of each pair, for as many pairs as time allows, at least one."""
     judged: list[list[ImpactRow]] = []
     for pair in pairs:
         judged.append([row for direction in pair.directions if (row := _compare_direction(schemas, pair, direction))])

@@ -1,7 +1,7 @@
-"""Which rulesets are installed, which of them decide in a registry, and taking over others.
+"""Installed rulesets, the versions that decide in a registry, and the adoption of other versions.
 
-A registry judges by version 1 of every ruleset until it takes another one over, whatever is installed: what decides is
-in its log. `ruleset_impact` tells beforehand what taking one over would change.
+A registry uses version 1 of every ruleset until it adopts another one, whatever is installed. Its log says which
+version decides. `ruleset_impact` reports in advance what an adoption would change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stele.formats.registry import get_format, list_formats
 
 
 class RulesetVersion(msgspec.Struct, frozen=True):
-    """One installed version; summary is a sentence on what it looks at."""
+    """One installed version; summary describes it in one sentence."""
 
     version: int
     summary: str
@@ -42,11 +42,11 @@ class RulesetInfo(msgspec.Struct, frozen=True):
 
 
 class AdviceRule(msgspec.Struct, frozen=True):
-    """A rule that gives advice on valid schemas.
+    """A lint rule, which gives advice on valid schemas.
 
-    asks        what it asks for
-    formats     whose schemas it looks at
-    is_default  whether it is asked without being named
+    asks        what it requires
+    formats     formats whose schemas it checks
+    is_default  whether it applies without being named
     """
 
     name: str
@@ -58,9 +58,9 @@ class AdviceRule(msgspec.Struct, frozen=True):
 def list_rulesets(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
     """Return all rulesets of all installed formats, in the formats' order.
 
-    adopted holds the versions that a registry took over.
+    `adopted` has the versions that a registry adopted.
 
-    Loads the formats, so it may take a while; one that cannot be loaded is left out.
+    Loads the formats, so it may take a while. A format that cannot be loaded is left out.
     """
     return [info for fmt in installed_formats() for info in _rulesets_of_format(fmt, adopted)]
 
@@ -73,13 +73,13 @@ def get_ruleset(format_name: str, name: str, adopted: Mapping[tuple[str, str], i
 
 
 def newest_versions() -> tuple[tuple[str, str, int], ...]:
-    """(format, name, newest version) of every installed ruleset whose newest version is not the first one."""
+    """Return (format, name, newest version) of every installed ruleset whose newest version is above 1."""
     newest = ((info.format, info.name, info.versions[-1].version) for info in list_rulesets({}))
     return tuple(each for each in newest if each[2] > rulesets.FIRST)
 
 
 def list_advice() -> list[AdviceRule]:
-    """Return the rules that give advice, of all installed formats, by name. Loads the formats."""
+    """Return the lint rules of all installed formats, by name. Loads the formats."""
     sentences: dict[str, str] = {}
     formats: dict[str, list[str]] = {}
     for fmt in installed_formats():

@@ -1,4 +1,4 @@
-"""Texts into documents: parsing, canonical texts, digests and references, remembered by content."""
+"""Turns texts into documents: parsing, canonical texts, digests and references, cached by content."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from stele.service.limits import Limits
 from stele.service.sized_cache import SizedCache
 
 LATEST = -1
-"""Ordinal of a reference to whatever is newest when it is registered."""
+"""Version number of a reference to the newest version at the time of registration."""
 
 CACHE_BYTES = 128 << 20
-"""About how much memory parsed schemas may take, in bytes; beyond, the least recently used ones are given up."""
+"""Approximate limit of the memory of parsed schemas, in bytes. Beyond it, the least recently used ones are dropped."""
 
 PREPARED_BYTES = 64 << 20
-"""As `CACHE_BYTES`, of schemas that were sent, in the form they are registered in; most share their parsed form."""
+"""The same for schemas that clients sent, in their registered form. Most of them share their parsed form."""
 
 _COMPARISON_BYTES: Final = 16 << 20
-"""As `CACHE_BYTES`, of digests of comparison texts."""
+"""The same for digests of comparison texts."""
 
 _SOURCE_BYTES: Final = 400
 _REFERENCE_BYTES: Final = 200
 _SCHEMA_BYTES = 24 << 10
 _BYTES_PER_BYTE = 64
-"""Measured: so much memory takes a parsed schema of its own at most, and each byte of its texts."""
+"""Measured maximum memory in bytes of a parsed schema (`_SCHEMA_BYTES`), plus that of each byte of its texts."""
 
 
 class PreparedSchema(NamedTuple):
@@ -59,7 +59,7 @@ class PreparedSchema(NamedTuple):
 
 
 class LazyDigests(Mapping[str, bytes]):
-    """The digests of a schema, computed when the first of them is asked for: a check asks for none."""
+    """The digests of a schema, computed on first use: a compatibility check uses none."""
 
     def __init__(self, fmt: Format[Any], parsed: Parsed) -> None:
         self._compute: Callable[[], dict[str, bytes]] | None = partial(compute_digests, fmt, parsed)
@@ -67,11 +67,11 @@ class LazyDigests(Mapping[str, bytes]):
 
     @property
     def is_computed(self) -> bool:
-        """Whether they are there already."""
+        """Whether the digests are already computed."""
         return self._compute is None
 
     def compute(self) -> dict[str, bytes]:
-        """Return all of them."""
+        """Return all digests."""
         compute = self._compute
         if compute is not None:
             self._values = compute()
@@ -89,7 +89,7 @@ class LazyDigests(Mapping[str, bytes]):
 
 
 class _PreparationKey(NamedTuple):
-    """All that a prepared schema is made of."""
+    """Everything that determines a prepared schema."""
 
     format: str
     sha: bytes
@@ -113,7 +113,7 @@ class SchemaTexts(NamedTuple):
 
 
 def _estimate_memory(parsed: Parsed, texts: SchemaTexts) -> int:
-    """Return what the parsed form says it takes (`memory_size`), else an estimate by its texts; in bytes."""
+    """Return the memory of a parsed form in bytes: its own `memory_size`, else an estimate by its texts."""
     size = getattr(parsed, "memory_size", None)
     if isinstance(size, int):
         return size
@@ -121,7 +121,7 @@ def _estimate_memory(parsed: Parsed, texts: SchemaTexts) -> int:
 
 
 class SchemaParser:
-    """Parses texts off the event loop and remembers what it parsed; safe to use from several threads."""
+    """Parses texts off the event loop and caches the results; safe to use from several threads."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -145,17 +145,17 @@ class SchemaParser:
         """Parse a text as a new schema. A text that was prepared before costs no more than its SHA-256.
 
         Args:
-            state: State that references resolve in.
+            state: State in which references are resolved.
             format_name: Format of the text.
             text: The text as sent.
-            references: What the text refers to.
-            form: How the schema is printed to be registered; None keeps the author's bytes.
-            strict: Whether the rules of the format hold; see `Format.parse`.
+            references: References of the text.
+            form: Form in which the schema is printed to be registered; None keeps the author's bytes.
+            strict: Whether the rules of the format apply; see `Format.parse`.
             lax_imports: Whether imports may be missing and options undeclared, as long as every type is declared
                 somewhere. Formats without `HasLaxImports` have no such rule.
             checks_defaults: Whether defaults that do not fit are refused, in formats with `TakesAnyDefault`.
-            needs_digests: Whether the digests will be asked for: then they are computed off the event loop. Without,
-                the text is only compared, and is not printed where printing changes nothing about it.
+            needs_digests: Whether the digests will be used: then they are computed off the event loop. Otherwise the
+                text is only compared, and is not printed where printing does not change it.
 
         Raises:
             SteleError: `UnknownFormat`, `MalformedSchema`, `UnresolvedReference`, `TooLarge`.
@@ -184,17 +184,17 @@ class SchemaParser:
     async def prepare_inheriting_references(
         self, state: State, format_name: str, text: bytes, newest: Version | None, *, strict: bool = True
     ) -> PreparedSchema:
-        """Parse a text of a dialect that cannot name references: they mean what they mean in the newest version.
+        """Parse a text of a dialect that cannot name references. They are those of the newest version.
 
         Args:
-            state: State that references resolve in.
+            state: State in which references are resolved.
             format_name: Format of the text.
             text: The text as sent.
             newest: Newest version of the subject the text is for, None where there is none.
             strict: See `prepare_schema`.
 
         Raises:
-            UnresolvedReference: The text refers to others and the newest version has none to inherit, or other ones.
+            UnresolvedReference: The text refers to others, and the newest version has no references, or other ones.
             SteleError: What `prepare_schema` raises.
         """
         inherited = newest.schema.attachments.references if newest is not None else ()
@@ -211,10 +211,10 @@ class SchemaParser:
     def _prepare_text(
         self, fmt: Format[Any], key: _PreparationKey, texts: SchemaTexts, needs_digests: bool
     ) -> PreparedSchema:
-        prepared = self._prepared.get(key)  # Somebody else's may be ready by the time a thread is free.
+        prepared = self._prepared.get(key)  # Another request may have prepared it meanwhile.
         if prepared is None:
             prepared = self._parse_text(fmt, key, texts)
-            # The form that is registered, and the one that was sent; what they share with others is counted twice.
+            # The registered form and the submitted one. Parts that they share with others are counted twice.
             self._prepared.put(key, prepared, _estimate_memory(prepared.parsed, texts) + 2 * len(texts.text))
         digests = prepared.document.digests
         if needs_digests and isinstance(digests, LazyDigests):
@@ -240,7 +240,7 @@ class SchemaParser:
     def parse_source(
         self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts, *, strict: bool = False
     ) -> Parsed:
-        """Return the parsed form of a source, remembered; parses in the calling thread."""
+        """Return the parsed form of a source from the cache, or parse it in the calling thread."""
         key = (fmt.name, source, strict)
         parsed = self._find_parsed(key)
         if parsed is None:
@@ -252,7 +252,7 @@ class SchemaParser:
         self._parsed.put(key, parsed, _estimate_memory(parsed, texts))
 
     def _find_parsed(self, key: tuple[str, SchemaSource, bool]) -> Parsed | None:
-        """What was parsed before; what the rules of a format let pass is the same without them."""
+        """Return the cached parsed form. A form that was parsed strictly also serves a lenient request."""
         name, source, strict = key
         parsed = self._parsed.get(key)
         return parsed if parsed is not None or strict else self._parsed.get((name, source, True))
@@ -269,11 +269,11 @@ class SchemaParser:
             return parsed
 
     def list_format_names(self) -> tuple[str, ...]:
-        """Names of all formats there are."""
+        """Return the names of all formats."""
         return list_formats()
 
     async def can_compare(self, format_name: str) -> bool:
-        """Whether schemas of a format can be compared at all. Raises `UnknownFormat`."""
+        """Return whether a format can compare schemas at all. Raises `UnknownFormat`."""
         return bool((await asyncio.to_thread(get_format, format_name)).rulesets)
 
     async def parse_registered(
@@ -291,7 +291,7 @@ class SchemaParser:
         return fmt, await asyncio.to_thread(self.parse_source, fmt, source, texts)
 
     async def digest_prepared(self, prepared: PreparedSchema, *, normalized: bool) -> bytes:
-        """Return the SHA-256 of the text by which a schema that was sent is compared; see `comparison_text`."""
+        """Return the SHA-256 of the text by which a prepared schema is compared; see `comparison_text`."""
         known = prepared.comparisons.get(normalized)
         if known is not None:
             return known
@@ -305,14 +305,14 @@ class SchemaParser:
         fmt, source = prepared.format, prepared.source
         digest = prepared.comparisons[normalized] = _digest_comparison(fmt, prepared.parsed, normalized)
         if self._find_parsed((fmt.name, source, False)) is prepared.parsed:
-            # What is registered is the same parsed schema, so its digest is known, too.
+            # The registered text has the same parsed schema, so its digest is known, too.
             self._remember_comparison((fmt.name, source, normalized), digest)
         return digest
 
     async def digest_registered(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference], *, normalized: bool
     ) -> bytes:
-        """As `digest_prepared`, of a registered text with its references."""
+        """Return the same digest for a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
         known = self.find_digest(fmt.name, source, normalized)
@@ -324,7 +324,7 @@ class SchemaParser:
         return await asyncio.to_thread(self._digest_registered, fmt, key, texts)
 
     def find_digest(self, format_name: str, source: SchemaSource, normalized: bool) -> bytes | None:
-        """Return what `digest_registered` returns, if it is remembered."""
+        """Return the digest of `digest_registered` if it is cached, else None."""
         return self._comparisons.get((format_name, source, normalized))
 
     def _digest_registered(self, fmt: Format[Any], key: _ComparisonKey, texts: SchemaTexts) -> bytes:
@@ -338,24 +338,24 @@ class SchemaParser:
 
 
 def _prints_faithfully(fmt: Format[Any], form: TextForm | None, is_strict: bool) -> bool:
-    """Whether a text that is printed in a form would be parsed to what it was printed from."""
+    """Return whether parsing a text that was printed in a form gives the schema it was printed from."""
     return form is TextForm.PRINTED and is_strict and supports(fmt, PrintsFaithfully) and fmt.prints_faithfully
 
 
 def are_quick(fmt: Format[Any], *schemas: SchemaTexts) -> bool:
-    """Whether parsing, printing and comparing schemas takes so little time that a thread is not worth it."""
+    """Return whether parsing, printing and comparing schemas is too fast to be worth a thread."""
     if not supports(fmt, ParsesQuickly):
         return False
     return all(len(texts.text) <= fmt.quick_bytes and not texts.references for texts in schemas)
 
 
 def estimate_source_memory(source: SchemaSource) -> int:
-    """Return about how many bytes of memory a source takes, with what is remembered of it in a few words."""
+    """Return the approximate memory of a source in bytes, including a small cached value."""
     return _SOURCE_BYTES + _REFERENCE_BYTES * len(source.references)
 
 
 def has_digests(prepared: PreparedSchema) -> bool:
-    """Whether the digests of a schema can be asked for without delay."""
+    """Return whether the digests of a schema are available without delay."""
     digests = prepared.document.digests
     return not isinstance(digests, LazyDigests) or digests.is_computed
 
@@ -366,7 +366,7 @@ def _has_unresolved_types(prepared: PreparedSchema) -> bool:
 
 
 def resolve_reference(state: State, reference: Reference) -> Reference:
-    """Return the reference with its number filled in. Raises `UnresolvedReference`."""
+    """Return the reference with a version number in place of `LATEST`. Raises `UnresolvedReference`."""
     if reference.version_number != LATEST:
         return reference
     try:
@@ -379,7 +379,7 @@ def resolve_reference(state: State, reference: Reference) -> Reference:
 
 
 def collect_texts(state: State, source: SchemaSource, extra: Mapping[bytes, bytes] | None = None) -> SchemaTexts:
-    """Return the texts behind a source; extra holds texts that are not registered, by SHA-256."""
+    """Return the texts of a source. `extra` has texts that are not registered, by SHA-256."""
     own = (extra or {}).get(source.sha)
     text = own if own is not None else state.get_text(state.contents[source.sha])
     return SchemaTexts(text, {name: state.get_text(state.contents[sha]) for name, sha in source.references})
@@ -391,14 +391,14 @@ def measure_texts(texts: SchemaTexts) -> int:
 
 
 def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
-    """Return every digest of a schema that other registries look up by."""
+    """Return every digest by which other registries look up a schema."""
     own_text = cast("HasDigestText[Any]", fmt).digest_text if supports(fmt, HasDigestText) else None
     text = fmt.canonical(parsed, TextForm.NORMALIZED) if own_text is None else own_text(parsed)
     return {**fmt.fingerprints(parsed), "normalized": hashlib.sha256(text).digest()}
 
 
 def comparison_text(fmt: Format[Any], parsed: Parsed, *, normalized: bool) -> bytes:
-    """Return the text that two schemas of a format share if they are the same to Confluent.
+    """Return the text by which Confluent compares schemas: two equal schemas of a format have the same text.
 
     normalized ignores differences of style.
     """

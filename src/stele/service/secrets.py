@@ -1,8 +1,8 @@
-"""Secrets in documents: sealed before they enter the log, opened when somebody reads a document.
+"""Secrets in documents: sealed before they enter the log, and opened when a document is read.
 
-Which members of which collections hold secrets is in one table. A document in the log and in the state is sealed; only
-what `collections` gives to a caller is not. The keys come from files, from the environment, or from a key management
-service, which then wraps a key that stands in the log. The first key seals, all of them open.
+One table defines which members of which collections hold secrets. Documents in the log and in the state are sealed;
+`collections` opens them only for callers. The keys come from files, from the environment, or from a key management
+service, which wraps a key that is stored in the log. The first key seals, all of them open.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ SECRET_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
     "replications": frozenset({"registry"}),
     "subscriptions": frozenset({"sink", "config", "protocolsettings", "sinkCredential"}),
 }
-"""Members that may hold secrets, by collection; they are sealed as a whole, names and all."""
+"""Members that may hold secrets, by collection. They are sealed as a whole, including their names."""
 
 SETTING: Final = "secrets_key"
-"""Name of the setting that says where keys come from."""
+"""Name of the setting with the sources of the keys."""
 
 COLLECTION: Final = "secrets"
-"""Wrapped keys, and how far the log was sealed."""
+"""Collection of wrapped keys, and of the position up to which the log is sealed."""
 
 HISTORY: Final = ("history",)
-"""Key of the document that says up to which record the log is sealed."""
+"""Key of the document with the record up to which the log is sealed."""
 _WRAPPED: Final = "key"
 
 
@@ -53,13 +53,13 @@ class PlainSecrets(StrEnum):
     """What happens to a secret when there is no key to seal it."""
 
     ALLOW = "allow"
-    """It is stored as it is, and a warning says so."""
+    """It is stored in plain text, and a warning is logged."""
     REFUSE = "refuse"
     """The change is refused."""
 
 
 class KeySource(NamedTuple):
-    """Where a key comes from: kind is `file`, `env` or `kms`; of a KMS type and key id are told."""
+    """Source of a key. kind is `file`, `env` or `kms`; a KMS also has its type and key id."""
 
     kind: str
     place: str
@@ -100,11 +100,11 @@ def read_key_bytes(source: KeySource, environ: Mapping[str, str] = os.environ) -
 
 
 class Secrets:
-    """The keys of a server; without any, documents are stored as they are.
+    """The keys of a server. Without keys, documents are stored in plain text.
 
     Args:
-        sources: Where keys come from, in their order: the first one seals.
-        plain: What happens to secrets without a key.
+        sources: Sources of keys, in their order: the first one seals.
+        plain: Treatment of secrets without a key.
     """
 
     def __init__(self, sources: Sequence[KeySource] = (), plain: PlainSecrets = PlainSecrets.ALLOW) -> None:
@@ -113,7 +113,7 @@ class Secrets:
         self._keys: dict[str, SealingKey] = {}
         self._first: SealingKey | None = None
         self._revision = -1
-        """Of the collection that the wrapped keys were read from."""
+        """Revision of the collection that the wrapped keys were read from."""
         self._has_warned = False
         self._counted: tuple[object, tuple[int, int]] = (None, (0, 0))
         for source in self.sources:
@@ -122,12 +122,12 @@ class Secrets:
 
     @property
     def has_key(self) -> bool:
-        """Whether secrets are sealed."""
+        """Whether the settings name a source of keys, so that secrets are sealed."""
         return bool(self.sources)
 
     @property
     def uses_kms(self) -> bool:
-        """Whether keys come out of the log, wrapped by a KMS."""
+        """Whether a source of keys is a KMS, whose wrapped keys are stored in the log."""
         return any(source.kind == "kms" for source in self.sources)
 
     def _add_key(self, key: SealingKey, *, is_first: bool) -> None:
@@ -138,7 +138,7 @@ class Secrets:
     # --- keys that a KMS wraps --------------------------------------------------------------------------------------
 
     async def load_wrapped_keys(self, state: State) -> None:
-        """Take over the wrapped keys that are in the log, if there are others than before. Raises `KmsError`."""
+        """Load the wrapped keys from the log, if they changed since the last load. Raises `KmsError`."""
         collection = state.collections.get(COLLECTION)
         if not self.uses_kms or collection is None or collection.revision == self._revision:
             return
@@ -156,11 +156,11 @@ class Secrets:
 
     @property
     def lacks_wrapped_key(self) -> bool:
-        """Whether a KMS is to wrap the key that seals, and there is none in the log yet."""
+        """Whether a KMS wraps the key that seals, and the log does not have that key yet."""
         return self.uses_kms and self._first is None
 
     async def wrap_new_key(self, now: int) -> dict[Key, bytes]:
-        """Make a key and let the KMS of the first source wrap it; what to write to the log. Raises `KmsError`."""
+        """Create a key, wrapped by the KMS of the first source. Return the change to write. Raises `KmsError`."""
         source = self.sources[0]
         material = os.urandom(KEY_BYTES)
         wrapped = await kms.wrap(source.kms_type, source.place, {}, material)
@@ -191,7 +191,7 @@ class Secrets:
         return documents.replace_seal(document, opened)
 
     def seal_document(self, collection: str, key: Key, document: bytes) -> bytes:
-        """Return a document with its secrets sealed; as it is where it has none, or where there is no key."""
+        """Return a document with its secrets sealed; unchanged if it has none, or if there is no key."""
         members = documents.take_members(document, SECRET_MEMBERS.get(collection, ()))
         if members is None or self._first is None:
             return document
@@ -200,9 +200,9 @@ class Secrets:
         return documents.put_seal(document, Seal(self._first.id, names, text))
 
     def seal_changes(self, collection: str, stored: Items, changes: Changes) -> Changes:
-        """Return changes as they enter the log; a document that stays as it is keeps its seal.
+        """Return changes as they are written to the log. A document that does not change keeps its seal.
 
-        Raises `InvalidRequest` where there is no key and none may be stored without.
+        Raises `InvalidRequest` if there is no key and plain secrets are refused.
         """
         if collection not in SECRET_MEMBERS:
             return changes
@@ -228,14 +228,14 @@ class Secrets:
             _logger.warning("secrets are stored as plain text", hint="name a key in the setting secrets_key")
 
     def is_plain(self, collection: str, document: bytes | None) -> bool:
-        """Whether a document has secrets that are not sealed."""
+        """Return whether a document has secrets that are not sealed."""
         names = SECRET_MEMBERS.get(collection)
         if names is None or document is None or documents.read_seal(document) is not None:
             return False
         return documents.take_members(document, names) is not None
 
     def needs_seal(self, collection: str, document: bytes | None, *, rotate: bool) -> bool:
-        """Whether a document has secrets that no key, or with rotate another one than the first, has sealed."""
+        """Return whether a document has plain secrets, or, with rotate, ones that another key than the first sealed."""
         seal = documents.read_seal(document) if collection in SECRET_MEMBERS else None
         if seal is not None:
             return rotate and self._first is not None and seal.key != self._first.id
@@ -280,7 +280,7 @@ class Secrets:
         return self.seal_document(collection, key, self.open_document(collection, key, document))
 
     def list_changes(self, state: State, *, rotate: bool) -> Iterator[tuple[str, int, dict[Key, bytes | None]]]:
-        """Return what seals the present documents: collection, its revision, and the changes."""
+        """Yield the changes that seal the present documents: collection, its revision, and the changes."""
         for name in SECRET_MEMBERS:
             collection = state.collections.get(name)
             changes: dict[Key, bytes | None] = {

@@ -1,4 +1,4 @@
-"""Seals what the cookie of a session holds, so that nobody but the servers with the key can read or make one."""
+"""Encrypts the content of session cookies. Only servers with the key can read or create one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def make_session_key() -> bytes:
 
 
 class SessionSeal:
-    """Seals and opens values of cookies.
+    """Encrypts and decrypts values of cookies.
 
     Args:
         key: 32 bytes.
 
     Raises:
         InvalidRequest: The key has another length.
-        NotInstalled: The library that encrypts is missing.
+        NotInstalled: The encryption library is missing.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -36,7 +36,7 @@ class SessionSeal:
         return urlsafe_b64encode(self._key.seal(data, _PLACE)).rstrip(b"=").decode("ascii")
 
     def unseal(self, cookie: bytes) -> bytes | None:
-        """Return what a cookie holds; None for one that was changed, or that another key or nobody sealed."""
+        """Return the content of a cookie; None if it was changed, or was not sealed with this key."""
         try:
             return self._key.unseal(urlsafe_b64decode(cookie + b"=" * (-len(cookie) % 4)), _PLACE)
         except (BrokenSeal, binascii.Error, ValueError):

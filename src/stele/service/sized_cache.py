@@ -1,4 +1,4 @@
-"""A cache of the most recently used values up to so many bytes, for several threads."""
+"""A cache of the most recently used values with a limit in bytes, safe to use from several threads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ V = TypeVar("V")
 
 
 class SizedCache(Generic[K, V]):
-    """Values by key. Beyond max_bytes the least recently used ones are given up.
+    """Values by key. Beyond max_bytes the least recently used ones are dropped.
 
-    Keys of schemas are long tuples, whose hash is computed anew each time: this cache asks for it as seldom as can be.
-    A put in `cachetools.LRUCache` at its limit takes ten hashes and four times as long.
+    Keys of schemas are long tuples, whose hash is computed again each time. This cache computes it as seldom as
+    possible. A put in `cachetools.LRUCache` at its limit takes ten hashes and four times as long.
 
     Args:
-        max_bytes: How much memory the values may take together, in bytes.
+        max_bytes: Limit of the total size of the values, in bytes.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -40,7 +40,7 @@ class SizedCache(Generic[K, V]):
             return known[0]
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Keep a value that takes so many bytes, unless it alone is larger than the cache."""
+        """Cache a value of a size in bytes, unless it alone is larger than the cache."""
         if size > self._max_bytes:
             return
         with self._lock:

@@ -1,7 +1,7 @@
-"""All subjects as rows, for lists that search, filter, count and sort: one pass over the rows answers a page.
+"""All subjects as rows, for lists with search, filters, counts and sorting. One pass over the rows gives a page.
 
-The index follows the log: a record that is about a subject makes that subject's row anew, one about settings of a
-namespace or of the registry all of them. It is built when it is first asked for.
+The index is built on first use and follows the log. A record about a subject updates the row of that subject. A record
+about settings of a namespace or of the registry updates all rows.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from stele.service.log_changes import find_changed_subjects
 from stele.service.registry import Registry
 
 _VIEWS: Final = 8
-"""Callers whose rows are kept: those that may not see everything."""
+"""Maximum number of callers whose rows are cached: callers that may not see everything."""
 _CHANGES: Final = 64
-"""Changes of rows that are remembered, so that the rows of a caller need not be made anew for each."""
+"""Number of changes of rows that are kept, so that the rows of a caller are not all made again after each."""
 _ORDER: Final = attrgetter("namespace", "name")
 
 RowState = Literal["active", "deleted", "empty"]
 SORT_KEYS: Final = ("name", "changed", "versions", "id", "format", "policy")
-"""What rows can be sorted by; a hyphen in front turns the order round."""
+"""Keys by which rows can be sorted; a hyphen in front reverses the order."""
 
 
 class Facets(NamedTuple):
-    """What rows are counted by.
+    """Properties by which rows are counted.
 
-    format  of the newest version; '' of an empty subject
+    format  format of the newest version; '' of an empty subject
     policy  common name of the policy in force, or of the nearest stricter one
     state   `active`; `deleted`: all versions are soft-deleted; `empty`: there is none
     """
@@ -49,13 +49,13 @@ class SubjectRow(msgspec.Struct, frozen=True, gc=False):
     """A subject in a list.
 
     namespace  '' is the default one
-    name       of the subject
+    name       name of the subject
     facets     see `Facets`
     latest     number of the newest active version, else of the newest one; 0 where there is none
-    schema_id  of that version
-    versions   how many are active
-    at         when it last got a version (ms since 1970 UTC)
-    folded     name to search in
+    schema_id  schema id of that version
+    versions   number of active versions
+    at         when that version was registered, else when the subject was created (ms since 1970 UTC)
+    folded     case-folded name for searches
     """
 
     namespace: str
@@ -79,10 +79,10 @@ class SubjectRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RowFilter(NamedTuple):
-    """Which rows are wanted; '' is any.
+    """Selects rows; '' selects any.
 
-    words      all of which the name contains, in any case
-    namespace  whose rows are wanted; None of all
+    words      words that the name must all contain, in any case
+    namespace  namespace of the rows; None: all namespaces
     """
 
     words: str = ""
@@ -95,9 +95,9 @@ class RowFilter(NamedTuple):
 class RowSelection(NamedTuple):
     """Rows that pass a filter.
 
-    rows     in the order asked for
-    formats  how many there would be of each format, with all other parts of the filter
-    policies, states  the same
+    rows     in the requested order
+    formats  number of rows of each format, with all other parts of the filter
+    policies, states  the same by policy and state
     """
 
     rows: Sequence[SubjectRow]
@@ -115,7 +115,7 @@ class _View(NamedTuple):
 
 
 class _RowChange(NamedTuple):
-    """The subjects whose rows were made anew because of records behind one, up to another."""
+    """The subjects whose rows were updated because of the records after `after`, up to `seq`."""
 
     after: int
     seq: int
@@ -126,7 +126,7 @@ class SubjectIndex:
     """The rows of a registry.
 
     Args:
-        registry: Whose subjects they are.
+        registry: Registry of the subjects.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -143,7 +143,7 @@ class SubjectIndex:
     async def list_rows(self) -> Sequence[SubjectRow]:
         """Return the rows of all subjects that the caller may see in lists, by namespace and name.
 
-        Of those that he may not read they say no more than that they are there.
+        Rows of subjects that the caller may not read show only that the subject exists.
         """
         await self._refresh()
         key = self._registry.access.view_key
@@ -158,7 +158,7 @@ class SubjectIndex:
         return view.ordered
 
     async def _make_view(self, before: _View | None) -> _View:
-        """Return the rows that the caller may see: made of what he could see before, where little has changed since."""
+        """Return the rows that the caller may see. Reuses the rows of the view before if little has changed since."""
         access = self._registry.access
         may_list, may_read = access.make_filter(), access.make_filter(Operation.READ)
         seq = self._seq
@@ -174,7 +174,7 @@ class SubjectIndex:
         return _View(seq, rows, sorted(rows.values(), key=_ORDER))
 
     def _find_changed_keys(self, seq: int) -> set[SubjectKey] | None:
-        """Return the subjects whose rows were made anew behind a record; None: that is not known any more."""
+        """Return the subjects whose rows were updated after a record; None if that is no longer known."""
         if not self._changes or self._changes[0].after > seq:
             return None
         return {key for change in self._changes if change.seq > seq for key in change.keys}
@@ -240,17 +240,17 @@ def _listed_namespaces(state: State) -> Iterable[Namespace]:
 
 
 def _hide_row(row: SubjectRow) -> SubjectRow:
-    """Return a row for callers that may know that a subject is there, but nothing about it."""
+    """Return a row for callers that may see that a subject exists, but may not read it."""
     return SubjectRow(row.namespace, row.name, Facets("", "", row.facets.state), 0, 0, 0, 0, row.folded)
 
 
 def select_rows(rows: Sequence[SubjectRow], wanted: RowFilter, sort: str = "name") -> RowSelection:
-    """Return the rows that pass a filter, sorted, and what could be asked for beside.
+    """Return the rows that pass a filter, sorted, and the counts for other values of the filter.
 
     Args:
-        rows: By namespace and name.
-        wanted: What they must be.
-        sort: One of `SORT_KEYS`, with a hyphen in front for the other order.
+        rows: Rows by namespace and name.
+        wanted: The filter.
+        sort: One of `SORT_KEYS`, with a hyphen in front for the reverse order.
     """
     selection: Sequence[SubjectRow] = rows
     if wanted.namespace is not None:

@@ -1,4 +1,4 @@
-"""Patterns that choose subjects, and formats that rename them: what exporters and replications say of subjects."""
+"""Patterns that select subjects, and formats that rename them, for exporters and replications."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stele.core.model import SubjectKey
 from stele.errors import InvalidRequest
 
 ALL_CONTEXTS: Final = ":*:"
-"""What a pattern begins with that means subjects of every namespace."""
+"""Prefix of a pattern for subjects of every namespace."""
 _SUBJECT: Final = "${subject}"
 _NAMESPACE: Final = "${namespace}"
 
@@ -55,7 +55,7 @@ class Renaming(NamedTuple):
             raise InvalidRequest(f"the format for subjects {self.subject!r} has no {_SUBJECT} in it")
 
     def rename_subject(self, key: SubjectKey) -> SubjectKey:
-        """Return the name that a subject has over there."""
+        """Return the name of a subject in the other registry."""
         namespace = self.namespace.replace(_NAMESPACE, key.namespace).strip(".")
         return SubjectKey(namespace, self.subject.replace(_SUBJECT, key.name))
 

@@ -13,25 +13,25 @@ import msgspec
 from stele.core.json_depth import is_nested_deeper
 
 MAX_LINES: Final = 4_000
-"""Lines of one text, after what both begin and end with, that are compared."""
+"""Maximum number of lines of one text that are compared, not counting the common beginning and end."""
 
 MAX_PAIRS: Final = 100_000
-"""Pairs of equal lines among those: the comparison looks at them again and again."""
+"""Maximum number of pairs of equal lines: the comparison visits them repeatedly."""
 
 MAX_WIDTH: Final = 2_000
-"""Characters of a line that are shown."""
+"""Maximum length of a shown line, in characters."""
 
 MAX_LAID_OUT: Final = 256 * 1024
-"""Bytes of JSON that are laid out in lines: deep ones grow a hundredfold by that."""
+"""Maximum size in bytes of JSON that is indented: deeply nested JSON grows a hundredfold by that."""
 
 CONTEXT: Final = 3
-"""Lines around a difference."""
+"""Number of lines shown around a difference."""
 
 
 def unified_diff(old: bytes, new: bytes) -> str:
-    """Return the difference in unified format, '' for none; JSON is laid out in lines first.
+    """Return the difference in unified format, '' for none. JSON is indented first.
 
-    Texts whose difference would take too long to find show one replaced by the other, cut to `MAX_LINES` each.
+    If the comparison would take too long, the first text is shown as replaced by the second, each cut to `MAX_LINES`.
     """
     mine, theirs = _split_lines(old), _split_lines(new)
     if mine == theirs:
@@ -55,7 +55,10 @@ def _split_lines(text: bytes) -> list[str]:
 
 
 def _is_cheap(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether the texts are short, or alike, enough; lines that are everywhere do not count, as difflib skips them."""
+    """Return whether the texts are short or similar enough to be compared.
+
+    Very frequent lines of long texts do not count, because difflib skips them.
+    """
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1

@@ -1,4 +1,4 @@
-"""Search in the texts of schemas: no index, so each request looks at a part of them and says where to go on."""
+"""Search in the texts of schemas. There is no index: each request searches a part, and returns where to continue."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from stele.core.traversal import list_entries, list_formats_of_text, list_versio
 from stele.service.registry import Registry
 
 SECONDS: Final = 0.1
-"""Time of the processor that one request spends on texts."""
+"""Processing time in seconds that one request spends on texts."""
 MOST_HITS: Final = 50
 
 
 class TextMatches(NamedTuple):
-    """What one request found.
+    """Result of one request.
 
     versions  newest version of each subject with such a text, in the order in which texts were registered
-    position  how many texts were looked at, this and earlier requests together
-    total     how many there are
+    position  number of texts searched so far, by this request and earlier ones
+    total     number of all texts
     """
 
     versions: list[Version]
@@ -29,12 +29,12 @@ class TextMatches(NamedTuple):
 
 
 async def search_texts(registry: Registry, words: str, position: int = 0) -> TextMatches:
-    """Return versions whose text contains a text, of subjects that the caller may read.
+    """Return versions whose text contains some words, of subjects that the caller may read.
 
     Args:
-        registry: Whose texts they are.
-        words: What to look for; its case counts.
-        position: How many texts earlier requests looked at.
+        registry: Registry of the texts.
+        words: Text to find, case-sensitive.
+        position: Number of texts that earlier requests searched.
     """
     state = await registry.fresh_state()
     wanted = words.encode("utf-8", "surrogatepass")

@@ -1,8 +1,8 @@
-"""Threads for work off the event loop: so many at a time, so many waiting, and what nobody waits for is interrupted.
+"""Threads for work off the event loop: limits on running and waiting calls, and interruption of abandoned work.
 
 A future of the standard library cannot be cancelled once it runs. Here that raises `WorkInterrupted` in its thread, so
-a caller that leaves, or whose time is up, takes the work with it. Python code is interrupted between two instructions;
-a call into C ends first.
+a client that disconnects, or a timeout, ends the work as well. Python code is interrupted between two instructions; a
+call into C ends first.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _REPEAT_SECONDS: Final = 1.0
-"""How long after an interruption the next one follows, where code has swallowed the first."""
+"""Seconds after which an interruption is repeated, if code has swallowed it."""
 
 
 class WorkInterrupted(BaseException):
-    """Raised in a thread whose work nobody waits for any more; no `except Exception` takes it for an answer."""
+    """Raised in a thread whose result is no longer needed. `except Exception` does not catch it."""
 
 
 class _Job(Future[Any]):
@@ -40,7 +40,7 @@ class _Job(Future[Any]):
         self._is_interrupted = False
 
     def cancel(self) -> bool:
-        """Cancel a job that waits (True), or interrupt one that runs (False: it has not ended yet)."""
+        """Cancel a waiting job and return True, or interrupt a running one and return False: it has not ended yet."""
         if super().cancel():
             return True
         with self._guard:
@@ -61,7 +61,7 @@ class _Job(Future[Any]):
             self._thread = threading.get_ident()
         try:
             result = call()
-        except BaseException as error:  # Whoever waits gets it, as from every executor.
+        except BaseException as error:  # The future raises it, as with every executor.
             self.close()
             self.set_exception(error)
         else:
@@ -69,7 +69,7 @@ class _Job(Future[Any]):
             self.set_result(result)
 
     def close(self) -> None:
-        """From here on nobody interrupts the thread, and what was on its way has arrived."""
+        """End the time in which the thread can be interrupted, and receive an interruption that is still pending."""
         with self._guard:
             self._thread = 0
         if self._is_interrupted:
@@ -78,12 +78,12 @@ class _Job(Future[Any]):
 
 
 class WorkThreads(ThreadPoolExecutor):
-    """An executor with bounds. Its threads do not keep the process from ending.
+    """An executor with limits. Its threads do not keep the process from ending.
 
     Args:
-        threads: How many calls run at a time.
-        waiting: How many more may wait.
-        name: Of the work, for error messages and names of threads.
+        threads: Maximum number of calls that run at a time.
+        waiting: Maximum number of further calls that wait.
+        name: Name of the work, for error messages and names of threads.
     """
 
     def __init__(self, threads: int, waiting: int, name: str) -> None:
@@ -103,7 +103,7 @@ class WorkThreads(ThreadPoolExecutor):
 
     @property
     def running(self) -> int:
-        """How many calls run."""
+        """Number of calls that run."""
         return len(self._running)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -155,16 +155,16 @@ class WorkThreads(ThreadPoolExecutor):
 
 
 def _raise_in_thread(thread: int, error: type[BaseException]) -> None:
-    """Have an exception raised in a thread, in place of one that is on its way."""
+    """Raise an exception in a thread. It replaces one that is still pending there."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 def _receive_interruption() -> None:
     """Wait for the interruption of this thread.
 
-    CPython marks the whole interpreter until the exception is raised: every thread is slower, and one that is traced
-    (by a debugger, by a measurement of coverage) stands still. Taking an exception back leaves the mark, so whatever is
-    on its way is replaced by one that arrives here.
+    CPython marks the whole interpreter until the exception is raised. Meanwhile every thread is slower, and a traced
+    thread (by a debugger or a coverage tool) stands still. Withdrawing an exception leaves the mark. Therefore a
+    pending exception is replaced by one that is received here.
     """
     with contextlib.suppress(WorkInterrupted):
         _raise_in_thread(threading.get_ident(), WorkInterrupted)

@@ -1,6 +1,6 @@
-"""Long loops on the event loop, cut into short slices: everybody else is served in between.
+"""Long loops on the event loop, cut into short slices with other work in between.
 
-What is folded belongs to the event loop, and a thread would read it in the middle of a change. So a list of 100,000
+The folded state belongs to the event loop: a thread could read it in the middle of a change. So a list of 100,000
 subjects is made on the loop, a few milliseconds at a time. Several such loops take turns.
 """
 
@@ -18,15 +18,15 @@ _SLICE_SECONDS: Final = 0.005
 
 
 class TimeSlices:
-    """The long loops of one event loop: of all together, one slice runs in each of its iterations."""
+    """The long loops of one event loop. In each iteration of the event loop, one slice of one of them runs."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def iterate(self, items: Iterable[T]) -> AsyncIterator[T]:
-        """Give the items that are there now, one after the other, and let others run now and then.
+        """Yield the items that exist now, one after the other, and let other tasks run in between.
 
-        Each item is as it is when it is given: whoever looks at the state may find that it has moved on.
+        Items are not copied: by the time an item is yielded, the state may have changed.
         """
         rest = iter(tuple(items))
         if self._waiting:

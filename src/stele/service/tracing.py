@@ -1,4 +1,4 @@
-"""Spans: the named steps of a request, for those who trace requests. Nothing here knows where they go."""
+"""Spans: the named steps of a request, for tracing. This module does not depend on where they are sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NOTHING: Final = nullcontext()
 
 
 class Tracer(Protocol):
-    """Whoever records spans."""
+    """Records spans."""
 
     def open_span(self, name: str, attributes: Mapping[str, int | str]) -> AbstractContextManager[object]:
         """Return a span below the one of the current task, that lasts as long as its context."""
@@ -21,5 +21,5 @@ class NoTracer:
     """Records nothing."""
 
     def open_span(self, name: str, attributes: Mapping[str, int | str]) -> AbstractContextManager[object]:
-        """Return a context in which nothing happens."""
+        """Return a context that does nothing."""
         return _NOTHING

@@ -1,8 +1,8 @@
-"""What censuses found in data at rest: which versions' records were seen where, told before and after deletions.
+"""Results of censuses of data at rest: which versions' records were seen where, shown before and after deletions.
 
-A place is whatever a census counted, by the name its owner gives it: `topic orders`, `table shop.orders`, a path. Each
-place has its last census; it replaces the one before. What was seen is known by the id of the schema, which nothing
-else ever gets, so a number that is given out again brings no old records along.
+A place is anything that a census counted, by the name its owner gives it: `topic orders`, `table shop.orders`, a path.
+The last census of a place replaces the one before. Versions are identified by schema id, which is never reused. So a
+version number that is assigned again does not inherit old records.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from stele.service.registry import Registry
 
 COLLECTION: Final = "usage"
 MOST_SEEN: Final = 10_000
-"""Versions in one census."""
+"""Maximum number of versions in one census."""
 MOST_PLACES: Final = 100
-"""Places in one answer."""
+"""Maximum number of places in one answer."""
 _LONGEST_NAME: Final = 1000
 
 Millis = Annotated[int, Meta(ge=0, le=2**63 - 1, description="milliseconds since 1970 UTC")]
@@ -37,9 +37,9 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 class VersionUsage(msgspec.Struct, frozen=True):
     """The records of one version at a place.
 
-    namespace        of the subject, '' for the default one
+    namespace        namespace of the subject, '' for the default one
     schema_id    id of the version's schema in its namespace
-    bytes        of the records with their frames
+    bytes        size of the records with their frames
     first_seen, last_seen   when the oldest and the newest record were written; null where the census had no times
     """
 
@@ -54,11 +54,11 @@ class VersionUsage(msgspec.Struct, frozen=True):
 
 
 class CensusRecord(msgspec.Struct, frozen=True):
-    """What one census found at a place.
+    """Result of one census at a place.
 
     counted_at   when it was made
-    whole        whether it counted all of the place, not a part or a sample of it
-    records      all it counted, those of unknown schemas and without an id among them
+    whole        whether it counted the whole place, not a part or a sample of it
+    records      number of all records, including those of unknown schemas and without an id
     """
 
     counted_at: Millis
@@ -78,14 +78,17 @@ class LocationUsage(msgspec.Struct, frozen=True):
 
 
 class UsagePage(msgspec.Struct, frozen=True):
-    """Places by name; next is the name to go on behind, null at the end."""
+    """Places by name; next is the name after which to continue, null at the end."""
 
     places: tuple[LocationUsage, ...]
     next: str | None = None
 
 
 class DeletionWarning(msgspec.Struct, frozen=True):
-    """A version that is, or was, to be deleted, and a place in which records of it were seen; message says so."""
+    """A version that is, or was, to be deleted, and a place in which records of it were seen.
+
+    message is the warning as text.
+    """
 
     place: str
     subject: str
@@ -98,7 +101,7 @@ class DeletionWarning(msgspec.Struct, frozen=True):
 
 
 class DeletionPreview(msgspec.Struct, frozen=True):
-    """The versions a deletion would take, and what is known of their records."""
+    """The versions that a deletion would delete, and warnings about their records."""
 
     namespace: str
     subject: str
@@ -107,7 +110,7 @@ class DeletionPreview(msgspec.Struct, frozen=True):
 
 
 class Usage:
-    """What is recorded in one registry; keeps an index of it by subject, remade after a change."""
+    """Censuses of one registry, with an index by subject that is rebuilt after a change."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -117,7 +120,7 @@ class Usage:
         self._by_subject: dict[SubjectKey, list[tuple[str, VersionUsage]]] = {}
 
     async def record_census(self, place: str, census: CensusRecord, *, via: str = "") -> LocationUsage:
-        """Take note of a census, instead of the one before. Raises `InvalidName`, `TooLarge`, `ReadOnly`."""
+        """Store a census of a place, and replace the one before. Raises `InvalidName`, `TooLarge`, `ReadOnly`."""
         key = (_check_place(place),)
         for row in census.seen:
             check_name(row.namespace)
@@ -136,7 +139,7 @@ class Usage:
         return _location_usage(place, census)
 
     async def forget_place(self, place: str, *, via: str = "") -> LocationUsage:
-        """Remove what is recorded of a place; answers what it was. Raises `NotFound`, `ReadOnly`."""
+        """Delete the census of a place and return it. Raises `NotFound`, `ReadOnly`."""
         key = (_check_place(place),)
 
         def change(items: collections.Items) -> tuple[collections.Changes, bytes]:
@@ -149,7 +152,7 @@ class Usage:
         return _location_usage(place, _decode_census(document))
 
     async def get_place(self, place: str) -> LocationUsage:
-        """Return the last census of a place, as far as the caller may read what was seen. Raises `NotFound`."""
+        """Return the last census of a place, without rows that the caller may not read. Raises `NotFound`."""
         self._refresh_index(await self._registry.fresh_state())
         census = self._places.get(place)
         usage = None if census is None else self._select_visible(place, census)
@@ -158,7 +161,7 @@ class Usage:
         return usage
 
     def _select_visible(self, place: str, census: CensusRecord) -> LocationUsage | None:
-        """Return a census without the rows that the caller may not read; None where it has no others."""
+        """Return a census without the rows that the caller may not read; None if no row is left."""
         access = self._registry.access
         if access.is_open or access.allows(Operation.READ, REGISTRY_RESOURCE):
             return _location_usage(place, census)
@@ -167,7 +170,7 @@ class Usage:
         return _location_usage(place, visible_census) if rows else None
 
     def _require_bind(self, census: CensusRecord) -> None:
-        """Raise `Forbidden` unless the caller may bind all subjects of a census; the registry where it saw none."""
+        """Raise `Forbidden` unless the caller may bind all subjects of a census; for an empty census, the registry."""
         access = self._registry.access
         for key in {SubjectKey(row.namespace, row.subject) for row in census.seen}:
             access.require(Operation.BIND, subject_resource(key))
@@ -177,10 +180,10 @@ class Usage:
     async def list_places(
         self, after: str = "", limit: int = MOST_PLACES, *, namespace: str | None = None, subject: str | None = None
     ) -> UsagePage:
-        """List the places behind a name, in order of names.
+        """List the places after a name, in order of names.
 
-        Of a namespace or a subject only the places and rows where its records were seen. Raises `InvalidRequest` for a
-        limit out of bounds.
+        With a namespace or subject, only the places and rows with its records. Raises `InvalidRequest` for a limit out
+        of bounds.
         """
         if not 1 <= limit <= MOST_PLACES:
             raise InvalidRequest(f"limit is a whole number from 1 to {MOST_PLACES}")
@@ -200,7 +203,7 @@ class Usage:
         return UsagePage(tuple(places))
 
     async def preview_deletion(self, key: SubjectKey, ordinal: int | None = None) -> DeletionPreview:
-        """Return what deleting a subject, or one version of it, would meet.
+        """Return the versions that deleting a subject, or one version of it, would delete, with warnings.
 
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
@@ -229,7 +232,7 @@ class Usage:
         return sorted(warnings, key=lambda it: (it.version, it.place))
 
     def _refresh_index(self, state: State) -> None:
-        """Bring the index up to date."""
+        """Update the index if the censuses changed."""
         collection = state.collections.get(COLLECTION)
         if collection is None:
             self._indexed, self._read, self._places, self._by_subject = None, {}, {}, {}
@@ -293,7 +296,7 @@ def _make_warning(
 
 
 def _format_day(milliseconds: int) -> str:
-    """Return a day of the calendar, or what the number is where no calendar has it."""
+    """Return a calendar day, or the milliseconds if they are outside of the calendar."""
     try:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%d")
     except OverflowError:

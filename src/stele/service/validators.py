@@ -1,18 +1,19 @@
-"""The validators a policy can name (`Policy.validators`), as AVRO-1124 has them.
+"""The validators that a policy can name (`Policy.validators`), as AVRO-1124 defines them.
 
 | name              | refuses                                                                                    |
 |-------------------|--------------------------------------------------------------------------------------------|
-| `lint`            | whatever any lint rule of the format objects to                                            |
-| `lint:RULE`       | what that rule objects to; nothing where the format has no such rule                       |
+| `lint`            | a schema with a finding of any lint rule of the format                                     |
+| `lint:RULE`       | a schema with a finding of that rule; nothing where the format has no such rule            |
 | `ruleset:NAME`    | a schema that cannot read the newest version by that ruleset, whatever else the policy says |
 | `repo.reject`     | everything                                                                                 |
 
-More come in by the entry point group `stele.validators`: the entry point's name is the validator's, its value a
-callable `(format, parsed, before) -> list[Finding]`, where before is the newest version, None for the first document of
-a subject. It is called from several threads. The names above cannot be taken, nor ones that begin like them.
+More are loaded from the entry point group `stele.validators`. The entry point's name is the name of the validator. Its
+value is a callable `(format, parsed, before) -> list[Finding]`, where before is the newest version, None for the first
+document of a subject. It is called from several threads. The names above, and names that begin like them, are reserved.
 
-Findings of lint and of plug-ins refuse whatever their level says; those of a ruleset keep it, so its warnings do not.
-A name that nobody installed is an `UnknownRuleset`: a policy that asks for more than there is lets nothing in.
+Findings of lint and of plug-ins always refuse the schema, whatever their severity. Findings of a ruleset keep their
+severity, so its warnings do not refuse. A name that is not installed raises `UnknownRuleset`: a policy with an unknown
+validator accepts nothing.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ GROUP: Final = "stele.validators"
 """Name of the entry point group."""
 
 LINT: Final = "lint"
-"""The validator of all lint rules, and what the name of one for a single rule begins with."""
+"""The validator of all lint rules, and the prefix of validators for a single rule."""
 
 RULESET: Final = "ruleset"
-"""What the name of a validator for a ruleset begins with."""
+"""Prefix of the names of validators for a ruleset."""
 
 REJECT: Final = "repo.reject"
 """The validator that refuses everything (schema-repo has it under this name)."""
@@ -69,10 +70,10 @@ def list_validators() -> tuple[str, ...]:
 def run_validator(
     name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, adopted: Mapping[str, int] | None = None
 ) -> tuple[Finding, ...]:
-    """Return what the validator of that name says about a schema that is to come after another (None: to come first).
+    """Return the findings of a validator about a schema that follows another one (None: it is the first).
 
-    adopted are the versions of rulesets the registry has taken over, by name. Raises `UnknownRuleset` for a name nobody
-    installed, and for a plug-in that cannot be loaded.
+    `adopted` has the versions of rulesets that the registry adopted, by name. Raises `UnknownRuleset` for a name that
+    is not installed, and for a plug-in that cannot be loaded.
     """
     kind, colon, rest = name.partition(":")
     if kind == LINT:
@@ -85,7 +86,7 @@ def run_validator(
 
 
 def require_known(names: Iterable[str]) -> None:
-    """Raise `UnknownRuleset` for the first name that no installed format or plug-in has: before a policy is set.
+    """Raise `UnknownRuleset` for the first name that no installed format or plug-in has. Called before a policy is set.
 
     Loads the formats, so it may take a while.
     """
@@ -116,7 +117,7 @@ def _require_of_some_format(name: str, find: Callable[[Format[Any]], object]) ->
 
 
 def reload_plug_ins() -> None:
-    """Look at the installed packages afresh on the next call."""
+    """Search the installed packages for plug-ins again on the next call."""
     _find_plug_ins.cache_clear()
     _get_plug_in.cache_clear()
 
@@ -131,8 +132,8 @@ def _run_lint(name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None
 def _run_ruleset(
     fmt: Format[Any], parsed: Parsed, before: Parsed | None, name: str, adopted: Mapping[str, int]
 ) -> tuple[Finding, ...]:
-    """Whether the schema reads the one before it; the version of the ruleset is the one the registry adopted."""
-    rulesets.newest_ruleset(fmt, name)  # refuses a name the format does not have; the next line would take its default
+    """Return findings on whether the schema reads the one before it, by the version of the ruleset that is adopted."""
+    rulesets.newest_ruleset(fmt, name)  # raises for an unknown name, for which the next line would take the default
     chosen = rulesets.require_effective(fmt, name, adopted)
     return () if before is None else tuple(rulesets.run_ruleset(fmt, parsed, before, chosen))
 
@@ -160,7 +161,7 @@ def _get_plug_in(name: str) -> Validator:
 
 @cache
 def _find_plug_ins() -> dict[str, EntryPoint]:
-    """Return the first distribution to claim a name has it."""
+    """Return the plug-ins by name. The first distribution with a name wins."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name, point)

@@ -1,7 +1,7 @@
-"""Verdicts between registered versions, as many as there is time for: what histories and matrices are made of.
+"""Verdicts between registered versions, as many as time allows, for histories and matrices.
 
-A verdict never changes, so what is found is kept where the checks of registrations keep theirs, and the next answer
-goes on from there.
+A verdict never changes, so verdicts are cached together with those of registrations, and the next answer continues from
+there.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from stele.errors import UnresolvedReference
 from stele.service.registry import Registry
 
 SECONDS: Final = 2.0
-"""An answer ends soon after this much time was spent on verdicts."""
+"""Seconds of work on verdicts after which an answer ends."""
 
 
 class KnownVerdicts(NamedTuple):
-    """What is known: findings by question, None where a question cannot be answered.
+    """Findings by question, None for a question that cannot be answered.
 
-    `is_complete` is False when the time was up before all of them were asked.
+    `is_complete` is False if the time was up before all questions were answered.
     """
 
     findings: Mapping[CompatibilityRequest, tuple[Finding, ...] | None]
@@ -44,12 +44,12 @@ class KnownVerdicts(NamedTuple):
 
 
 class VersionQuestions:
-    """Makes the questions about versions of one subject: the same ones that a registration asks.
+    """Creates the questions about versions of one subject: the same ones that a registration needs.
 
     Args:
-        state: The registry.
+        state: State of the registry.
         key: The subject.
-        ruleset: What decides instead of the ruleset in force; None: that one, '': the format's own.
+        ruleset: Ruleset that replaces the one in force; None keeps that one, '' is the format's own.
     """
 
     def __init__(self, state: State, key: SubjectKey, ruleset: str | None = None) -> None:
@@ -60,7 +60,7 @@ class VersionQuestions:
         self._closures: dict[tuple[Reference, ...], tuple[tuple[str, bytes], ...] | None] = {(): ()}
 
     def ask(self, reader: Version, writer: Version) -> CompatibilityRequest | None:
-        """Return the question whether a version reads data of another; None where nothing can be compared."""
+        """Return the question whether a version reads data of another; None if they cannot be compared."""
         language = reader.kind.format
         if language != writer.kind.format:
             return None
@@ -83,7 +83,7 @@ class VersionQuestions:
 
 
 async def find_verdicts(registry: Registry, questions: Sequence[CompatibilityRequest]) -> KnownVerdicts:
-    """Return what is known of questions, after asking for what is not known for about `SECONDS` at most.
+    """Return the verdicts of questions. Missing ones are computed for about `SECONDS`.
 
     Raises `Overloaded`.
     """

@@ -1,4 +1,4 @@
-"""What dialects show of namespaces and subjects that other dialects made or emptied."""
+"""Decides whether dialects show namespaces and subjects that other dialects created or emptied."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from stele.core.model import Namespace, Subject
 
 
 def is_namespace_shown(namespace: Namespace) -> bool:
-    """Whether a namespace was created or ever held something, and was not deleted.
+    """Return whether a namespace was created or ever had any content, and was not deleted.
 
-    The default namespace, which always exists, counts as shown from the first thing put into it.
+    The default namespace, which always exists, is shown as soon as it has content.
     """
     return not namespace.hidden and bool(namespace.explicit or namespace.highest_schema_id or namespace.subjects)
 
 
 def is_subject_shown(subject: Subject, dialect: str) -> bool:
-    """Whether a dialect shows a subject: not one whose versions were all deleted, unless that dialect created it."""
+    """Return whether a dialect shows a subject.
+
+    A subject whose versions were all deleted is shown only by the dialect that created it.
+    """
     created_here = dialect in (subject.dialect_data or {})
     return not subject.versions or created_here or queries.latest_version(subject) is not None

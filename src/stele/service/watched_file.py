@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Final
 
 _LOOK_SECONDS: Final = 1.0
-"""A change is seen after so long at most."""
+"""Interval in seconds at which a file is checked."""
 
 
 def identify_file(path: Path) -> tuple[int, int, int] | None:
-    """Return size, time of change and inode of a file: others when it was changed. None: it is not there."""
+    """Return size, modification time (ns) and inode of a file; None if it does not exist.
+
+    A changed file has other values.
+    """
     try:
         status = os.stat(path)
     except OSError:
@@ -21,10 +24,10 @@ def identify_file(path: Path) -> tuple[int, int, int] | None:
 
 
 class WatchedFile:
-    """A file whose changes are seen by its size, its time of change and its inode, which costs a system call a second.
+    """A file whose changes are detected by size, modification time and inode. This costs a system call a second.
 
     Args:
-        path: The file. One that is not there counts as unchanged until it is there again.
+        path: The file. A missing file counts as unchanged until it exists again.
     """
 
     def __init__(self, path: Path) -> None:

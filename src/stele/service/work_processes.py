@@ -1,7 +1,7 @@
-"""Long calls in processes of their own, so that the event loop need not share its interpreter with them.
+"""Long calls in separate processes, so that they do not share the interpreter of the event loop.
 
-Threads take turns in one interpreter. A thread with long work that the system stops in the middle of its turn holds
-everybody up, the more so on a busy machine. A process holds nobody up, and it can be killed when nobody waits for it.
+Threads take turns in one interpreter. If the system stops a thread with long work during its turn, all others wait, the
+more so on a busy machine. A process delays nothing, and it can be killed when its result is not needed.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from stele.worker_process import WorkerProcess
 T = TypeVar("T")
 
 _LOOK_SECONDS: Final = 0.1
-"""How long a thread waits before it can be interrupted (`service.threads`)."""
+"""Seconds that a thread waits before it can be interrupted (`service.threads`)."""
 _MOST_READ: Final = 1 << 20
 
 
 class WorkProcesses:
-    """A few processes that make calls, started when they are needed. Safe to share between threads.
+    """A few processes that execute calls, started when they are needed. Safe to share between threads.
 
     Args:
-        processes: How many calls are made at a time; further threads wait.
-        long_bytes: From how many bytes of input on a call is worth a process; 0: none is.
-        seconds: How long a call may take by the clock, whoever still waits for it.
-        memory: Bytes that a process may have grown to after a call; then a new one takes its place.
+        processes: Maximum number of calls at a time; further threads wait.
+        long_bytes: Bytes of input from which on a call runs in a process; 0: never.
+        seconds: Maximum duration of a call in wall-clock time, even if a thread still waits for it.
+        memory: Bytes of memory that a process may have used after a call; above that, a new one replaces it.
     """
 
     def __init__(self, processes: int, long_bytes: int, seconds: int, memory: int = 512 << 20) -> None:
-        self._long_bytes = long_bytes if sys.platform != "win32" else 0  # where pipes cannot be waited for
+        self._long_bytes = long_bytes if sys.platform != "win32" else 0  # it has no select() on pipes
         self._slots = threading.BoundedSemaphore(processes)
         self._idle: list[_Process] = []
         self._is_closed = False
@@ -51,9 +51,9 @@ class WorkProcesses:
         return 0 < self._long_bytes <= size
 
     def run_call(self, call: Callable[[], T]) -> T:
-        """Make a call in a process, and wait for its result in this thread; interrupting that ends the call.
+        """Execute a call in a process, and wait for its result in this thread. Interrupting the thread ends the call.
 
-        Everything in the call has to be importable, and its result and errors plain data.
+        Everything in the call must be importable, and its result and errors plain data.
 
         Raises:
             SteleError: What the call raises.
@@ -89,12 +89,12 @@ class WorkProcesses:
             self._slots.release()
 
     def _ask_process(self, message: bytes) -> CallOutcome:
-        """The outcome in a process. One that made other calls before may have ended after the last of them."""
+        """Return the outcome of a call in a process. Try another process if an idle one turns out to have ended."""
         while True:
             process = self._take_process()
             try:
                 process.wait_until_started()
-            except BaseException:  # interrupted: the next call need not wait for all of the start again
+            except BaseException:  # interrupted: keep it for the next call, which need not start another one
                 self._keep_process(process)
                 raise
             outcome = process.ask(message, current_progress())
@@ -119,7 +119,7 @@ class WorkProcesses:
 
 
 class _Process(WorkerProcess):
-    """One process; one thread at a time uses it."""
+    """One process, used by one thread at a time."""
 
     def __init__(self, seconds: int, memory: int) -> None:
         self.was_idle = False
@@ -131,15 +131,15 @@ class _Process(WorkerProcess):
             raise Unavailable("a process for the work could not be started") from error
 
     def wait_until_started(self) -> None:
-        """Wait for what the process writes when it takes calls, or for its end; reads nothing of it."""
+        """Wait until the process reports that it accepts calls, or until it ends. Does not read the report."""
         while not self._has_reported and not self._has_output():
             pass
 
     def ask(self, message: bytes, progress: ComparisonProgress) -> CallOutcome | None:
-        """Return the outcome of a call; None when the process ended instead. Says to progress how far the call is."""
+        """Return the outcome of a call; None if the process ended instead. Copies the call's progress to `progress`."""
         outcome = None
         try:
-            with contextlib.suppress(OSError):  # the process is gone
+            with contextlib.suppress(OSError):  # the process has ended
                 write_frame(self.input, message)
                 if not self._has_reported:
                     self._has_reported = self._read_answer() is not None
@@ -149,7 +149,7 @@ class _Process(WorkerProcess):
                     else:
                         outcome = answer
         finally:
-            if outcome is None:  # also when the thread was interrupted: nobody else may get this outcome
+            if outcome is None:  # also when the thread was interrupted: no other call may get this outcome
                 self.close()
         return outcome
 
@@ -159,7 +159,7 @@ class _Process(WorkerProcess):
         return None if body is None else pickle.loads(body)  # noqa: S301 - from a process of this program
 
     def _read_exactly(self, size: int) -> bytes | None:
-        """Read so many bytes, None when the process has ended; past the buffer, which hides what has come already."""
+        """Read a number of bytes; None if the process ended. Bypasses the buffer, which would hide arrived data."""
         buffer = bytearray()
         while len(buffer) < size:
             while not self._has_output():
@@ -171,5 +171,5 @@ class _Process(WorkerProcess):
         return bytes(buffer)
 
     def _has_output(self) -> bool:
-        """Wait a moment for something to read, or the end of the process."""
+        """Wait a moment for output or the end of the process, and return whether either came."""
         return bool(select.select([self.output.fileno()], [], [], _LOOK_SECONDS)[0])

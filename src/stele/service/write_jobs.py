@@ -1,4 +1,4 @@
-"""What the writer of a node works on: commands that wait, and what they came to."""
+"""Work items of the writer of a node: waiting commands and their results."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from stele.service.access import Caller
 from stele.service.times import current_millis
 
 AnswerReader = Callable[[State, cmd.Outcome], Any]
-"""Makes the answer of the outcome of a command and the state it leaves."""
+"""Makes the answer from the state after a command and the command's outcome."""
 
 
 class WriteJob(NamedTuple):
-    """A command that waits for the writer, and whoever waits for its answer."""
+    """A command that waits for the writer, and the future of its answer."""
 
     command: cmd.Command
     stamp: EventMetadata
     verdicts: dict[Any, tuple[Finding, ...]]
     done: asyncio.Future[Any]
     has_quota: bool = False
-    """Whether the caller may register only so much."""
+    """Whether the caller has a quota."""
     read: AnswerReader | None = None
-    """None: the outcome is the answer."""
+    """Makes the answer. None: the outcome is the answer."""
 
     def collect_texts(self) -> dict[bytes, bytes]:
         """Return the texts of the documents that it registers, by SHA-256."""
@@ -43,9 +43,10 @@ class WriteJob(NamedTuple):
         return texts
 
     def is_let_in(self, required: VerdictsRequired) -> bool:
-        """Whether it is a registration that no verdict asked for is against, and no other one will be asked for.
+        """Return whether this is a registration that all verdicts accept, and no further verdict will be required.
 
-        Validators are asked before the ruleset is, and a transaction has several commands.
+        That excludes verdicts of validators, which are required before the one of the ruleset, and transactions, which
+        have several commands.
         """
         return isinstance(self.command, cmd.RegisterSchema) and all(
             not question.ruleset.startswith(VALIDATOR_PREFIX)
@@ -56,7 +57,7 @@ class WriteJob(NamedTuple):
 
 
 class DecidedJob(msgspec.Struct):
-    """A job of a batch, with what it came to and the record that has its events, if there are any."""
+    """A job of a batch, with its result and the record of its events, if it has any."""
 
     job: WriteJob
     result: Any
@@ -64,17 +65,17 @@ class DecidedJob(msgspec.Struct):
     record: LogRecord | None = None
 
     def read_answer(self, state: State) -> None:
-        """Make the answer, while the state is as this job leaves it."""
+        """Make the answer from the state that this job leaves."""
         if self.job.read is None or isinstance(self.result, Exception):
             return
         try:
             self.result = self.job.read(state, self.result)
         except Exception as error:
-            # A defect in one answer must not end the others of the batch, nor whoever folds the record.
+            # A defect in one answer must not fail other answers of the batch, nor the fold of the record.
             self.result = error
 
     def set_result(self) -> None:
-        """Tell whoever waits, unless he has gone."""
+        """Set the result on the caller's future unless it was cancelled."""
         if self.job.done.done():
             return
         if isinstance(self.result, Exception):
@@ -84,14 +85,14 @@ class DecidedJob(msgspec.Struct):
 
 
 def fail_jobs(jobs: Sequence[WriteJob], error: BaseException) -> None:
-    """Tell those who still wait for jobs what went wrong."""
+    """Set an error on the futures of jobs that still wait."""
     for job in jobs:
         if not job.done.done():
             job.done.set_exception(error)
 
 
 def make_stamp(caller: Caller, actor: str, via: str) -> EventMetadata:
-    """Return what the record of a command says of who sent it and when; via is the dialect."""
+    """Return the metadata of a command's record: the caller, the time, and the dialect `via`."""
     return EventMetadata(
         os.urandom(16),
         current_millis(),

@@ -9,13 +9,18 @@
         source=lambda spark: spark.readStream.schema("value binary").parquet("/incoming/orders"),
     )
 
-That declares three streaming tables. `orders_records` has the raw records, each judged once: what names its schema, and
-what is wrong with it. `orders` has the good ones, decoded; `orders_dead_letters` the others, with the reason. Because
-the judgement is stored, a record is in exactly one of the two, even if an unknown schema is registered between their
-updates; and because the raw records are, `--full-refresh orders` decodes all of them again by the newest schema.
+This declares three streaming tables:
 
-Exactly once is Spark's own: every table is a streaming query with a checkpoint. A definition is evaluated once per run,
-and the schemas are pinned then.
+- `orders_records` has the raw records, each with the id of its schema and its error, if it has one.
+- `orders` has the good records, decoded.
+- `orders_dead_letters` has the bad records, with the reason.
+
+Each record is classified once, and the result is stored. So a record is in exactly one of the two last tables, even if
+an unknown schema is registered between their updates. The raw records are stored, too, so `--full-refresh orders`
+decodes all of them again with the newest schema.
+
+Spark ensures that each record is processed exactly once: every table is a streaming query with a checkpoint. A
+definition is evaluated once per run, and the schemas are pinned then.
 """
 
 from __future__ import annotations
@@ -67,16 +72,24 @@ if TYPE_CHECKING:
 __all__ = ["Newer", "RawSource", "from_config", "streaming_table"]
 
 RawSource: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
-"""Where raw records are: another streaming dataset of the pipeline by its name, or a function that reads a stream. The
-function is called once, while definitions are loaded."""
+"""Source of the raw records: a function that reads a stream, or the name of a streaming dataset of the pipeline.
+
+The function is called once, while definitions are loaded.
+"""
 
 Newer = Literal["stop", "read"]
-"""What becomes of records whose schema came after the run had pinned the newest one: the run stops, and the next one
-reads them whole; or they are read by the pinned one, without columns that are new."""
+"""What happens to records whose schema was registered after the run had pinned the newest one.
+
+With `stop` the run stops, and the next run reads these records with all their columns. With `read` they are read by the
+pinned schema, without columns that are new.
+"""
 
 ERROR_COLUMN: Final = f"{RESERVED_PREFIX}error"
 TABLE_COLUMN: Final = f"{RESERVED_PREFIX}table"
-"""Columns of the records beside `_stele_schema_id`: what is wrong with a record, else which table's it is."""
+"""Name of the table that a good record belongs to. `ERROR_COLUMN` holds the error of a bad record.
+
+Both are columns of the table of records, beside `_stele_schema_id`.
+"""
 _MADE: Final = f"{RESERVED_PREFIX}made"
 _LETTER: Final = ("schema_id", "byte", "code", "reason")
 _LATE: Final = (
@@ -86,7 +99,7 @@ _LATE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _DecodeExpression:
-    """What tasks do where the engine is not the JVM's: columns in, a struct of value, id and error out."""
+    """Decodes a column of records into a struct of value, id and error, in the JVM's engine or else in Python tasks."""
 
     reading: ReadPlan
     fail_fast: bool
@@ -97,7 +110,7 @@ class _DecodeExpression:
         return pa.struct([(VALUE, self.reading.type), (ID, number), (ERROR, error_type(number))])
 
     def make_function(self) -> Callable[[Iterator[Any]], Iterator[Column]]:
-        """Return the function of batches. Nested, for Spark asks what it is given for its name."""
+        """Return the function over batches. It is nested because Spark asks a function for its name."""
         reading, fail_fast, type_ = self.reading, self.fail_fast, self.type
 
         def decode(batches: Iterator[Any]) -> Iterator[Column]:
@@ -114,7 +127,7 @@ class _DecodeExpression:
     def decode_column(self, spark: SparkSession, raw: Expression, headers: Expression | None) -> Expression:
         """Build the struct for a column of records.
 
-        Nothing here asks Spark about a DataFrame. Spark's pipelines forbid that where tables are defined, and the
+        No call here makes Spark analyse a DataFrame. Spark's pipelines forbid that where tables are defined, and the
         dataset that is read need not exist yet.
         """
         from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
@@ -122,19 +135,19 @@ class _DecodeExpression:
         expression = decode_by_jvm(spark, raw, self.reading, fail_fast=self.fail_fast)
         if expression is not None:
             return expression
-        returns: Any = to_spark_types([self.type])[0]  # a struct does, the hint knows flat types only
+        returns: Any = to_spark_types([self.type])[0]  # a struct type works, although the hint allows flat types only
         decode = arrow_udf(self.make_function(), returns, ArrowUDFType.SCALAR_ITER)
         return decode(raw) if headers is None else decode(raw, headers)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredStream:
-    """Records that are judged together.
+    """Records that are classified together.
 
-    reading  its targets have the names of their tables
-    records  the table of the judged records
-    keep     columns of the source that come along
-    stops    at a schema that was not pinned
+    reading  how they are decoded; its targets have the names of their tables
+    records  name of the table of classified records
+    keep     columns of the source that are kept
+    stops    whether the run stops at a schema that was not pinned
     """
 
     reading: ReadPlan
@@ -153,12 +166,15 @@ class DeclaredStream:
         format_: str | None,
         details: dict[str, Any],
     ) -> None:
-        """Declare the records and the tables; kept_columns maps the columns that tables have to their names there."""
+        """Declare the table of records and the other tables.
+
+        `kept_columns` maps the names of kept columns to their names in the tables.
+        """
         from pyspark import pipelines as dp
 
         self._check_columns(kept_columns)
         judged = self._classify_records(spark, raw)
-        table: Any = dp.table  # its hints lack format
+        table: Any = dp.table  # its type hints lack `format`
         table(name=self.records, format=format_, comment="raw records, judged once")(partial(_return_frame, judged))
         for target in self.reading.targets:
             rows = self._select_rows(spark, target, kept_columns)
@@ -198,7 +214,7 @@ class DeclaredStream:
         return raw.select("*", decoded.alias(_MADE)).select(_column_named(self.column), *self._kept_columns(), *own)
 
     def _select_rows(self, spark: SparkSession, target: ReadTarget, kept_columns: Mapping[str, str]) -> DataFrame:
-        """Return a table's records, decoded once more: this time each is known to be good."""
+        """Return the decoded records of one table. All of them are known to be good, so a bad one fails the task."""
         from pyspark.sql import functions as f
 
         mine = _column_named(self.column).isNotNull() & (f.col(TABLE_COLUMN) == target.name)
@@ -216,7 +232,7 @@ class DeclaredStream:
         return [schema for target in self.reading.targets for schema in target.pinned.snapshot.schemas]
 
     def _check_columns(self, kept_columns: Mapping[str, str]) -> None:
-        """Raise `Invalid` for what makes no table."""
+        """Raise `Invalid` for a schema that is not a record, and for column names that are taken."""
         for target in self.reading.targets:
             type_ = replace(self.reading, targets=(target,), several=False).type
             if not pa.types.is_struct(type_):
@@ -231,13 +247,13 @@ class DeclaredStream:
 
 
 def declare_dead_letters(name: str, flows: Mapping[str, DataFrame], format_: str | None) -> None:
-    """Declare the table of dead letters, into which each of the flows goes."""
+    """Declare the table of dead letters, and one flow into it for each of `flows`."""
     from pyspark import pipelines as dp
 
     create: Any = dp.create_streaming_table
     create(name, format=format_, comment="records that could not be decoded, and why")
     for source, letters in flows.items():
-        flow = re.sub(r"\W", "_", f"{name}_of_{source}")  # a flow's name has one part
+        flow = re.sub(r"\W", "_", f"{name}_of_{source}")  # the name of a flow must have one part
         dp.append_flow(target=name, name=flow)(partial(_return_frame, letters))
 
 
@@ -249,7 +265,7 @@ def active_session() -> SparkSession:
 
 
 def require_pipelines() -> None:
-    """Raise `NotInstalled` where Spark has no declarative pipelines."""
+    """Raise `NotInstalled` if PySpark has no declarative pipelines."""
     require_spark()
     try:
         import pyspark.pipelines  # noqa: F401 - an optional part, only tried
@@ -263,7 +279,7 @@ def _return_frame(df: DataFrame) -> DataFrame:
 
 
 def _column_named(name: str) -> Expression:
-    """Return a column by its name, whatever is in it."""
+    """Return a column by its name, which can contain any characters."""
     from pyspark.sql import functions as f
 
     return f.col(quote_name(name))
@@ -294,18 +310,19 @@ def streaming_table(
     """Declare a streaming table of a registered stream, with its records and dead letters beside it.
 
     source        see `RawSource`; column and headers are its columns as for `from_registry`
-    keep          more of its columns, which the table and the dead letters have, too
-    dead_letters  a name for that table, the table's + `_dead_letters` if empty; None: a bad record stops the run
-    records       a name for the table of raw records, the table's + `_records` if empty
-    newer         see `Newer`; of no meaning unless reader is `latest`
-    format        of all three tables, Spark's default if None
+    keep          more of its columns that the table and the dead letters have
+    dead_letters  name of the table of dead letters; '' is the table's name + `_dead_letters`; with None there is none,
+                  and a bad record stops the run
+    records       name of the table of raw records; '' is the table's name + `_records`
+    newer         see `Newer`; used only if reader is `latest`
+    format        format of all three tables; None is Spark's default
     details       for the table alone: comment, table_properties, partition_cols, cluster_by, spark_conf
 
     The other arguments are those of `from_registry`. The table has the schema's fields, `_stele_schema_id`,
-    `_stele_version` (see `pipeline`) and what was kept; null records are no rows. Raises what `from_registry` raises,
-    `Invalid` also for a schema that is no record; `NotInstalled` before PySpark 4.1.
+    `_stele_version` (see `pipeline`) and the kept columns. Null records become no rows. Raises what `from_registry`
+    raises, `Invalid` for a schema that is not a record, and `NotInstalled` before PySpark 4.1.
     """
-    # Long because every choice is an argument, and each is told once, here
+    # Long because every choice is an argument, and all are documented here
     require_pipelines()
     if newer not in ("stop", "read"):
         raise Invalid(f"newer must be 'stop' or 'read', not {newer!r}")
@@ -346,10 +363,10 @@ _FORMATS: Final[Mapping[str, str]] = {"parquet": "parquet", "delta": "delta", "i
 def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
     """Declare the tables of a `pipeline.toml`, each with its records, and their dead letters.
 
-    Sources, routes, kept columns and names of tables are the file's; checkpoints, triggers, the session and its metrics
-    are those of Spark's pipeline, and so is where tables are kept and how they grow. Tables are of the kinds `parquet`,
-    `delta` and `iceberg-spark`. Raises `Invalid` for another kind, for a wrong file, and for FAILFAST where topics may
-    have no route; otherwise as `streaming_table`.
+    The file defines sources, routes, kept columns and names of tables. Spark's pipeline defines checkpoints, triggers,
+    the session, its metrics, where tables are stored and how their columns change. Tables are of the kinds `parquet`,
+    `delta` and `iceberg-spark`. Raises `Invalid` for another kind, for a wrong file, and for FAILFAST where topics can
+    be without a route. Also raises what `streaming_table` raises.
     """
     require_pipelines()
     from pyspark.sql import functions as f
@@ -387,7 +404,7 @@ def _pin_route(route: RouteConfig, config: PipelineConfig, registry: RegistryLik
 
 
 def _make_stream(group: RouteGroup, config: PipelineConfig, registry: RegistryLike, newer: Newer) -> DeclaredStream:
-    """Return the records of a group, whose tables have their full names."""
+    """Return the records of a group, with the full names of their tables."""
     reading = group.make_read_plan(config, registry)
     named = tuple(replace(target, name=_qualify_table(config, target.name)) for target in reading.targets)
     return DeclaredStream(

@@ -1,16 +1,16 @@
 """`from_registry` and `to_registry`: columns of framed records to typed columns and back.
 
-Every record is decoded with the schema it was written with, found by the id in its frame, and resolved to one reader's
-schema, which is pinned when the function is called. What becomes of a bad record is the caller's choice:
+Every record is decoded with the schema that it was written with, found by the id in its frame. It is resolved to one
+reader's schema, which is pinned when the function is called. The caller chooses what happens to a bad record:
 
     FAILFAST     the task fails and names the first one
     PERMISSIVE   the value is null, and `<into>_error` is a struct (schema_id, offset, code, reason); null for good ones
     DEADLETTER   two DataFrames: the good records, and the bad ones with their raw bytes and the error struct
 
-A null record (a tombstone) is null in every mode and never an error. A registry that does not answer is asked again for
-`patience` seconds; then the task fails, so that no record becomes null and no checkpoint moves. Both work on batch and
-streaming DataFrames, of Spark in this process and of Spark Connect; the Python of the executors needs this package.
-Their tasks are `DecodeTask` and `EncodeTask`.
+A null record (a tombstone) is null in every mode and never an error. Requests to a registry that does not answer are
+repeated for `patience` seconds. Then the task fails, so that no record becomes null and no checkpoint moves. Both
+functions work on batch and streaming DataFrames, of Spark in this process and of Spark Connect. The executors' Python
+needs this package. Their tasks are `DecodeTask` and `EncodeTask`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Mode = Literal["FAILFAST", "PERMISSIVE"]
 
 
 class DecodedSplit(NamedTuple):
-    """Good and bad records apart. Each decodes for itself; in a stream, split inside foreachBatch."""
+    """Good and bad records in two DataFrames. Each decodes again; in a stream, split inside foreachBatch."""
 
     good: DataFrame
     dead: DataFrame
@@ -123,32 +123,32 @@ def from_registry(
 
     column     a binary column
     registry   an address, a snapshot, or a function that opens a client (credentials); see `RegistryLike`
-    subject    whose versions are pinned; ids outside it are looked up once per process. Several subjects, as a list or
-               by column name, make a struct with a struct for each type, of which one is not null; None makes a struct
-               (type, json) of every record, unless reader is a schema
+    subject    subject whose versions are pinned; other schema ids are looked up once per process. Several subjects, as
+               a list or by column name, make a struct with a struct for each type, of which one is not null; None makes
+               a struct (type, json) of every record, unless reader is a schema
     reader     `latest`, a version number of the subject, a schema (text, `Schema`), or the `Path` of a file with one
-    mode       see the module
+    mode       `FAILFAST`, `PERMISSIVE` or `DEADLETTER`: what happens to a bad record; see the module
     wire       how records name their schemas: `confluent`, or another of `stele.spark.wires`
     headers    the column with the headers of the records, for wires that use them
-    message    which message of a Protobuf schema, which struct of a Thrift schema; the usual one otherwise
+    message    the message of a Protobuf schema, or the struct of a Thrift schema; without it, the usual one
     rules      `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.decode.rules`
-    topic      where the records were, for rules that ask for it
-    engine     for Avro: `jvm`, `vm`, `python`, or `auto`, the first of them that can do it: `jvm` needs its jar in the
-               session (`stele.spark.local_session`, `add_engine`), `vm` needs numba. With `python`, Protobuf is read
-               without numba, too
+    topic      topic of the records, for rules that need it
+    engine     for Avro: `jvm`, `vm`, `python`, or `auto`, the first of them that is available: `jvm` needs its jar in
+               the session (`stele.spark.local_session`, `add_engine`), `vm` needs numba. With `python`, Protobuf is
+               read without numba, too
     into       the new column: a struct for a record schema (`select("value.*")` makes it columns)
     keep       other columns to keep; None keeps all but `column`. Row order is kept.
-    id_column  also write there what names the writer's schema: its id, or what the wire has instead
-    patience   seconds for which a registry that does not answer is asked again
-    recursion  how often a type that contains itself stands inside itself in the columns; a record that goes deeper is a
-               bad record. With 0, Avro schemas of such types are refused; the other languages have JSON text where the
-               type comes round again
+    id_column  new column for the id of the writer's schema, or the wire's substitute; None adds no column
+    patience   seconds for which requests are repeated to a registry that does not answer
+    recursion  how many times a type that contains itself is nested in itself in the columns; a record that is nested
+               deeper is a bad record. With 0, Avro schemas of such types are refused; in the other languages the column
+               has JSON text where the type would repeat
 
     Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError` (a schema without columns),
     `RulesRefused`, `Invalid` (unknown mode, wire, engine or column, names that are taken, no table shape),
     `NotInstalled`.
     """
-    # Long because every choice is an argument, and each is told once, here
+    # Long because every choice is an argument, and all are documented here
     require_spark()
     if mode not in {"FAILFAST", "PERMISSIVE", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST, PERMISSIVE or DEADLETTER")
@@ -182,7 +182,7 @@ def decode_column(
     keep: Sequence[str] | None = None,
     id_column: str | None = None,
 ) -> DataFrame | DecodedSplit:
-    """Decode a column by what was planned already; see `from_registry` for the other arguments."""
+    """Decode a column by a plan that exists already; for the other arguments see `from_registry`."""
     raw = _column_position(df, column)
     kept_positions = (
         [n for n in range(len(df.columns)) if n != raw]
@@ -231,25 +231,25 @@ def to_registry(
     """Encode columns as records of a registered schema.
 
     schema         the schema to write with, a `Schema` when it has references; None is the subject's newest version
-    auto_register  register `schema` when the subject does not have it; otherwise that is an error
-    columns        the record's columns by field name; None takes all but `keep`. A single name in place of a list is
-                   a column that is the whole value (what `from_registry` made), in which null stays null
-    keep           columns that stay beside the record (a key, say)
+    auto_register  whether `schema` is registered if the subject does not have it; otherwise that is an error
+    columns        the record's columns by field name; None takes all but `keep`. A single name, not in a list, is a
+                   column that is the whole value (as `from_registry` makes it), in which null stays null
+    keep           columns that stay beside the record, such as a key
     into           the binary column
     wire           how records name the schema; see `from_registry`
-    headers_into   the column for headers of records, with wires that have them; as Spark's Kafka sink takes them
-    message        which message of a Protobuf schema, which struct of a Thrift schema
+    headers_into   the column for headers of records, for wires that have them, in the form of Spark's Kafka sink
+    message        the message of a Protobuf schema, or the struct of a Thrift schema
     rules          `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.decode.rules`
-    topic          where the records go, for rules that ask for it
-    patience       seconds for which a registry that does not answer is asked again
-    recursion      how often a type that contains itself may stand inside itself in the columns; null, or an empty list,
-                   is written for what is deeper
+    topic          topic that the records are written to, for rules that need it
+    patience       seconds for which requests are repeated to a registry that does not answer
+    recursion      how many times a type that contains itself can be nested in itself in the columns; deeper values are
+                   written as null, or as an empty list
 
-    Columns that do not fit the schema are an `EncodeError` at once; a row that does not fails its task with one that
-    names row and field. Raises `SubjectNotFound`, `ContentNotFound` (schema not registered), `Incompatible`,
-    `RegistryUnreachable`, `Invalid`, `DataError`, `NotInstalled`.
+    Raises `EncodeError` at once for columns that do not fit the schema. A row that does not fit fails its task with an
+    `EncodeError` that names row and field. Raises `SubjectNotFound`, `ContentNotFound` (schema not registered),
+    `Incompatible`, `RegistryUnreachable`, `Invalid`, `DataError`, `NotInstalled`.
     """
-    # Long because every choice is an argument, and each is told once, here
+    # Long because every choice is an argument, and all are documented here
     require_spark()
     from pyspark.sql.types import BinaryType
 
@@ -283,10 +283,10 @@ def _map_columns(
     function: DecodeTask | EncodeTask,
     added: Sequence[DataType],
 ) -> DataFrame:
-    """Map batches of the taken columns and the kept ones behind them to the kept ones and the added ones behind them.
+    """Apply a function to batches of the taken columns and the kept ones after them.
 
-    Columns go by place and come back as p0, p1 …: a name may hold dots or backquotes, which Spark resolves in ways of
-    its own, or stand for two columns.
+    The result has the kept columns and then the added ones. Columns are named by position, p0, p1 …, because a name can
+    hold dots or backquotes, which Spark resolves in its own way, or be that of two columns.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructField, StructType
@@ -303,17 +303,17 @@ def _map_columns(
 
 
 def to_spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
-    """Return the types of Spark for those of Arrow."""
+    """Return the Spark types of Arrow types."""
     from pyspark.sql.pandas.types import from_arrow_type
 
-    # Spark 4.1 and older would take a time on a wall clock for a point in time
+    # Spark 4.1 and older would convert a timestamp without a time zone to a point in time
     return [from_arrow_type(type_, prefer_timestamp_ntz=True) for type_ in types]
 
 
 def _arrow_type(type_: DataType) -> pa.DataType:
     from pyspark.sql.pandas.types import to_arrow_type
 
-    # Spark 4.3 wants a time zone, those before it do not take one
+    # Spark 4.3 has an argument for the time zone, earlier versions do not
     zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
     return to_arrow_type(type_, **zone)
 
@@ -336,21 +336,24 @@ def _check_binary(df: DataFrame, place: int) -> None:
 
 
 def _header_positions(df: DataFrame, name: str | None, *, needed: bool) -> list[int]:
-    """Return the place of the column with headers, where the wire looks at it."""
+    """Return the position of the column with headers, or an empty list if the wire does not need headers.
+
+    Raises `Invalid` if the wire needs headers and no column is named.
+    """
     if name is None and needed:
         raise Invalid("this wire has ids in record headers: name their column, such as headers='headers'")
     return [_column_position(df, name)] if name is not None and needed else []
 
 
 def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
-    """Raise when a new column has the name of another one."""
+    """Raise `Invalid` when a new column has the name of another one."""
     for name, times in Counter(added).items():
         if times > 1 or name in names:
             raise Invalid(f"the DataFrame has a column {name!r} already: choose another name")
 
 
 def _check_engine(name: str) -> None:
-    """Raise on the driver what every task would; whether the session has the engine `jvm` is seen later."""
+    """Raise on the driver what every task would raise. Whether the session has the engine `jvm` is checked later."""
     from stele.spark.engines import get_engine
 
     if name != "jvm":
@@ -374,7 +377,7 @@ def _find_writer(
 
 
 def _format_of(registry: RegistryLike, subject: str) -> str:
-    """Return the format of a subject's newest version; Avro where there is none yet."""
+    """Return the format of a subject's newest version; AVRO if the subject has none yet."""
     try:
         return pin_schemas(registry, subject).reader.schema_type
     except NotFound:
@@ -382,9 +385,9 @@ def _format_of(registry: RegistryLike, subject: str) -> str:
 
 
 class DecodeTask:
-    """Decode batches whose first column is the raw one, with its headers behind it where there are some.
+    """Decodes batches whose first column is the raw one, followed by its headers if there are any.
 
-    The result has the other columns, the value, and the id and error when wanted.
+    The result has the other columns, the value, and the id and error if they are wanted.
     """
 
     def __init__(self, reading: ReadPlan, *, with_headers: bool, with_id: bool, fail_fast: bool) -> None:
@@ -392,7 +395,7 @@ class DecodeTask:
         self._with_headers, self._with_id, self._fail_fast = with_headers, with_id, fail_fast
 
     def added_types(self) -> list[ArrowType]:
-        """Types of the columns it adds; faults of the reader's schema show here, on the driver."""
+        """Return the types of the columns it adds. Errors in the reader's schema are raised here, on the driver."""
         from stele.spark.engines.base import error_type
 
         types = [self._reading.type]
@@ -403,7 +406,7 @@ class DecodeTask:
         return types
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
-        """Return the same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        """Return the result for a whole DataFrame by the engine `jvm`, or None if another engine is chosen."""
         from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE, decode_column
 
         raw, *kept_columns = df.columns
@@ -417,7 +420,7 @@ class DecodeTask:
         return result.toDF(*(f"p{place}" for place in range(len(result.columns))))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The function Spark maps."""
+        """Decode the batches of one partition; Spark calls this."""
         import pyarrow as pa
 
         from stele.spark.engines.base import error_structs, raise_first_error
@@ -437,7 +440,9 @@ class DecodeTask:
 
 
 class EncodeTask:
-    """Batches in, the columns to encode first; out come the other columns and the framed record, and its headers.
+    """Encodes batches whose first columns are those to encode.
+
+    The result has the other columns, the framed record, and its headers.
 
     fields  names of those columns in the record; None when the one column is the whole value.
     """
@@ -447,7 +452,7 @@ class EncodeTask:
         self._fields = None if fields is None else tuple(fields)
 
     def check_columns(self, types: Sequence[ArrowType]) -> None:
-        """Raise on the driver what every row would meet: `EncodeError` for columns that do not fit the schema."""
+        """Raise `EncodeError` on the driver for columns that do not fit the schema, before any row is encoded."""
         import pyarrow as pa
 
         from stele.spark.decode.formats import check_columns
@@ -476,7 +481,7 @@ class EncodeTask:
         ColumnInputs.from_column(root, value)
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
-        """Return the same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        """Return the result for a whole DataFrame by the engine `jvm`, or None if another engine is chosen."""
         from stele.spark.decode.jvm_expressions import encode_columns
 
         taken = 1 if self._fields is None else len(self._fields)
@@ -487,7 +492,7 @@ class EncodeTask:
         return result.toDF(*(f"p{place}" for place in range(len(result.columns))))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The function Spark maps."""
+        """Encode the batches of one partition; Spark calls this."""
         import pyarrow as pa
 
         from stele.spark.decode.records import RecordEncoder
@@ -509,9 +514,10 @@ class EncodeTask:
 def field_names(
     writer: ResolvedSchema, columns: Sequence[str], message: str = "", recursion: int = 0
 ) -> Sequence[str] | None:
-    """Return the columns as fields of the record, or None where the schema is no record and one column is its value.
+    """Return the columns as fields of the record, or None if the schema is not a record and one column is its value.
 
-    Raises `Invalid` when there are several columns then, `DataError` for a schema of a format without columns.
+    Raises `Invalid` if there are several columns for such a schema, `DataError` for a schema of a format without
+    columns.
     """
     if _is_avro(writer):
         root = parse_avro(writer).root

@@ -6,9 +6,9 @@
     CREATE STREAM orders WITH (topic='orders', bootstrap='broker:9092');
     SELECT * FROM orders
 
---registry sets `stele.registry` of the session, -o names a variable for the DataFrame of the last statement, -n is how
-many rows are shown (20). `%stele SELECT …` is the same on one line. The session is the variable `spark`, the active
-one, or a local one that is started.
+--registry sets `stele.registry` of the session. -o names a variable for the DataFrame of the last statement. -n is the
+maximum number of rows that are shown (20). `%stele SELECT …` is the same on one line. The session is the variable
+`spark`, else the active session, else a new local one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROWS: Final = 20
 
 
 class CellResult:
-    """The answer to a cell. `df` is the DataFrame; rows are taken from it when it is shown."""
+    """The result of a cell. `df` is the DataFrame; the rows that are shown are read when the result is created."""
 
     def __init__(self, df: DataFrame, most: int) -> None:
         from stele.spark.stream_sql.display import FirstRows, take_first_rows
@@ -51,7 +51,7 @@ class CellResult:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by `%load_ext`: makes `%stele` and `%%stele` known. Raises `NotInstalled` without IPython."""
+    """Register `%stele` and `%%stele`; called by `%load_ext`. Raises `NotInstalled` without IPython."""
     try:
         from IPython.core.error import UsageError
     except ImportError as missing:
@@ -89,7 +89,7 @@ def _run_cell(shell: Any, line: str, cell: str | None) -> CellResult | None:
 
 
 def _parse_options(line: str) -> tuple[dict[str, str], str]:
-    """Return what stands before the statement, and the statement."""
+    """Return the options before the statement, and the statement. Raises `InvalidRequest` for a wrong value."""
     options: dict[str, str] = {}
     at = 0
     while match := _OPTION.match(line, at):

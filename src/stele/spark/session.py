@@ -1,6 +1,6 @@
-"""A Spark session on this machine with settings for Arrow and small jobs, and clear words for what goes wrong in it.
+"""A local Spark session with settings for Arrow and small jobs, and clear error messages.
 
-A part that is missing is named with what to install; errors of jobs are told by the line that names their cause.
+An error about a missing part says what to install. An error of a job has the line that names its cause.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MISSING_KAFKA: Final = frozenset({"KAFKA_DATA_SOURCE_NOT_ENABLED", "DATA_SOURCE_NOT_FOUND"})
-"""Spark's error conditions for a session without the connector for Kafka."""
+"""Spark's error conditions for a session without the Kafka connector."""
 
 WORKER_DAEMON: Final = "stele.spark.decode.worker_daemon"
 """The module that forks Spark's Python workers, for the setting `spark.python.daemon.module`."""
 
 LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
-"""What Spark logs in a session made here, unless SPARK_CONF_DIR names settings of one's own."""
+"""Logging configuration of a session that is created here, unless SPARK_CONF_DIR is set."""
 
 
 class JavaMissing(SteleError):
-    """Spark runs on Java 17 or newer, and none was found."""
+    """Raised when no Java is found. Spark needs Java 17 or newer."""
 
     def __init__(self) -> None:
         super().__init__("Spark needs Java 17 or newer: install a JDK, then set JAVA_HOME or put java on the PATH")
 
 
 def require_spark() -> None:
-    """Raise `NotInstalled` when PySpark is not there."""
+    """Raise `NotInstalled` if PySpark is not installed."""
     try:
         import pyspark  # noqa: F401 - an optional part, only tried
     except ImportError as missing:
@@ -46,7 +46,7 @@ def require_spark() -> None:
 
 
 def require_java() -> Path:
-    """Return the java that Spark will start. Raises `JavaMissing`."""
+    """Return the path of the java program that Spark will start. Raises `JavaMissing`."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / ("java.exe" if os.name == "nt" else "java")
@@ -62,10 +62,10 @@ def require_java() -> Path:
 def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSession:
     """Return a session in this process's own JVM, or the one already running.
 
-    conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC,
-    no web page, few shuffle partitions, 2 GiB for the driver, a log of errors only, the jar of the engine `jvm` where
-    it is built, beside the jars of conf. The workers' Python is this one, unless `PYSPARK_PYTHON` names another, and
-    they are forked with what they need imported (`WORKER_DAEMON`).
+    `conf` are Spark settings with `__` for the dots (`spark__driver__memory="4g"`). They override these defaults: Arrow
+    on, UTC, no web UI, few shuffle partitions, 2 GiB for the driver, and a log of errors only. The jar of the engine
+    `jvm`, if it is built, is added to the jars of `conf`. The workers run this Python, unless `PYSPARK_PYTHON` names
+    another, and are forked with the modules that they need already imported (`WORKER_DAEMON`).
     Raises `NotInstalled`, `JavaMissing`.
     """
     require_spark()
@@ -100,12 +100,12 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
 
 
 class JobFailed(SteleError):
-    """Spark could not read the data or finish the job."""
+    """Raised when Spark cannot read the data or finish the job."""
 
 
 @contextmanager
 def spark_failures() -> Iterator[None]:
-    """Turn what Spark and its JVM raise into `JobFailed` with the line that says what happened."""
+    """Turn exceptions of Spark and its JVM into `JobFailed` with the line that names the cause."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -123,9 +123,10 @@ _WRAPPERS: Final = re.compile(
 
 
 def find_cause(text: str) -> str:
-    """Return the line of a Spark error that tells what happened, for people.
+    """Return the line of a Spark error that names its cause.
 
-    That is the last line that names a Python or Java exception, or else the first line. Plans and stacks are left out.
+    That is the last line that names a Python or Java exception, or else the first line. Plans and stack traces are left
+    out.
     """
     message = _PLAN_OR_STACK.split(text, maxsplit=1)[0]
     lines = [re.sub(r"\s*SQLSTATE: \w+", "", line.strip()) for line in message.splitlines()]

@@ -1,13 +1,14 @@
-"""Where the log is kept: one driver per kind of store, found by the scheme of a URL (`stele.storage.drivers`).
+"""Stores the log: one driver per kind of store, found by the scheme of a URL (`stele.storage.drivers`).
 
-    memory:                     in this process, gone with it
+    memory:                     in this process, lost when it ends
     sqlite:///relative.db       one file, shared by all processes of a machine
     sqlite:////absolute.db
     files:///relative/folder    readable files in a folder, shared by all processes of a machine
     files:////absolute/folder
 
-A driver keeps order and bytes (`stele.core.ports.Log`) and knows no rule of a registry. What `open_log` returns adds
-checksums to it (`stele.storage.chained_log`). Every driver passes `stele.testing.log_suite`, alone and so.
+A driver keeps the order and the bytes of records (`stele.core.ports.Log`) and knows no rule of a registry. `open_log`
+adds checksums to it (`stele.storage.chained_log`). Every driver passes `stele.testing.log_suite`, with checksums and
+without them.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ async def open_log(url: str, state_dir: Path | None = None) -> ChainedLog:
     """Open the log a URL names, creating it when there is none; the caller closes it.
 
     Args:
-        url: Of the store.
-        state_dir: Where this node remembers how far the log of a server had come, so that it notices a log that went
-            back; None: it does not. A store in files has that beside it.
+        url: URL of the store.
+        state_dir: Directory where this node records how far the log of a server had come, so that it detects a log that
+            went back. None turns this off. A store in files keeps that record beside its files.
 
     Raises `InvalidRequest` for an unknown scheme or a malformed URL, `StoreError` when the store cannot be opened,
     `DamagedLog` when it has lost records, and `NotInstalled` when its client library is missing. No message repeats the

@@ -1,8 +1,8 @@
-"""A log that notices damage, over any driver: every record carries a checksum chained to its predecessor's.
+"""A log that detects damage, over any driver: the checksum of every record is chained to that of the record before it.
 
-Drivers keep bytes and order. What every one of them needs to be trusted is here once: records are sealed on their way
-in and verified on their way out, snapshots carry the link they stand on, and where the driver has a place for it a
-high-water mark says how far the log has come. A log that lost acknowledged records does not open.
+The parts that every driver needs are here once. Records are sealed when they are written and verified when they are
+read. Snapshots store the link of their record. Where the driver has a place for it, a high-water mark records how far
+the log has come. A log that lost acknowledged records does not open.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class ChainedLog:
     Args:
         driver: Keeps the stored records.
         place: Name of the store in messages.
-        mark: Says how far the log has come; None: nothing does.
-        checksum: What new records get; those that are there keep theirs.
+        mark: Records how far the log has come. None: no high-water mark is kept.
+        checksum: Kind of checksum for new records. Existing records keep theirs.
     """
 
     def __init__(
@@ -63,17 +63,20 @@ class ChainedLog:
         self._newest = LogPosition(0, FIRST_LINK)
         """The last record this handle has seen."""
         self._due_mark: asyncio.Handle | None = None
-        """The call of the loop that will put the mark."""
+        """The scheduled call of the event loop that writes the high-water mark."""
         self._has_put_mark = False
-        """Whether this handle ever did."""
+        """Whether this handle has written the high-water mark at least once."""
         self._has_warned = False
-        """Whether it was said that the mark cannot be written."""
+        """Whether a warning was logged that the mark cannot be written."""
 
     @classmethod
     async def open(
         cls, driver: Log, place: str, mark: HighWaterMark | None = None, checksum: Checksum = Checksum.SHA256
     ) -> Self:
-        """Take over a driver's log. Raises `DamagedLog` when it does not reach its high-water mark; closes it then."""
+        """Open a chained log over a driver's log.
+
+        Raises `DamagedLog` when the log does not reach its high-water mark. On any error the driver's log is closed.
+        """
         log = cls(driver, place, mark, checksum)
         try:
             await log._require_mark()
@@ -83,14 +86,14 @@ class ChainedLog:
         return log
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 …; False, and nothing written, when the head is not expected."""
+        """Write records at expected+1 …; return False and write nothing when the head is not expected."""
         link = await self._find_link(expected)
         if link is None:
             await self._require_not_shrunk()
             return False
         link, stored = chain_records(link, expected + 1, records, self._checksum)
         if expected == self._newest.seq == 0:
-            self._put_mark()  # before the first record: others take records without a mark for those of a copy
+            self._put_mark()  # before the first record: to other processes, records without a mark are those of a copy
         if not await self.driver.append(expected, stored):
             await self._require_not_shrunk()
             return False
@@ -100,7 +103,10 @@ class ChainedLog:
         return True
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense. Raises `DamagedLog` naming the first bad record."""
+        """Return at most limit entries with seq > after, in order and without gaps.
+
+        Raises `DamagedLog`, which names the first damaged record.
+        """
         after = max(after, 0)
         if after == self._newest.seq:
             link: bytes | None = self._newest.link
@@ -122,49 +128,53 @@ class ChainedLog:
         return entries
 
     async def head(self) -> int:
-        """Sequence number of the last record, 0 when empty."""
+        """Return the sequence number of the last record, 0 when empty."""
         return await self.driver.head()
 
     @property
     def notices_at_once(self) -> bool:
-        """As the driver does."""
+        """Whether `has_changed` knows of every finished append at once; the same as for the driver."""
         return self.driver.notices_at_once
 
     def has_changed(self) -> bool:
-        """Whether the log may have grown since the last call."""
+        """Return whether the log may have grown since the last call."""
         return self.driver.has_changed()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Fairness between writers."""
+        """Return a context manager that gives writers their turns fairly, as the driver does."""
         return self.driver.turn()
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return once the head is past `after`, or when timeout seconds have gone."""
+        """Return once the head is past `after`, or after timeout seconds."""
         await self.driver.wait(after, timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Keep the snapshot, with the link of its record: it stands on no other history."""
+        """Store the snapshot together with the link of its record, so that it is only valid for this history.
+
+        Raises `StoreError` when the log has no record seq.
+        """
         link = await self._find_link(seq)
         if link is None:
             raise StoreError(f"The log {self.place} has no record {seq} for a snapshot to stand on")
         await self.driver.save_snapshot(seq, await asyncio.to_thread(seal_snapshot, seq, link, data))
 
     async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
-        """The newest snapshot as (seq, data); None when there is none or it is damaged: the log has it all.
+        """Return the newest snapshot as (seq, data); None when there is none or it is damaged.
 
-        Raises `DamagedLog` when the log does not reach the snapshot's record, or has another one there.
+        Without a snapshot the whole log is replayed. Raises `DamagedLog` when the log does not reach the snapshot's
+        record, or has another record there.
         """
         stored = await self.driver.load_snapshot()
         if stored is None:
             return None
         seq, sealed = stored
         del stored
-        # What the driver read it with goes before it is copied and a state is made of it.
+        # Free the memory of the driver's read before the data is copied and decoded.
         await asyncio.to_thread(return_memory)
         view = memoryview(sealed if isinstance(sealed, bytes) else b"")  # a flipped bit may make null of it
         link, digest = bytes(view[:LINK_BYTES]), bytes(view[LINK_BYTES:_HEADER_BYTES])
         del sealed
-        # Who decodes it gives the memory back piece by piece, which none but a map of its own allows.
+        # The decoder returns the memory to the system piece by piece, which only a separate memory map allows.
         data = await asyncio.to_thread(_map_memory, view[_HEADER_BYTES:])
         del view
         if digest != await asyncio.to_thread(_snapshot_digest, seq, link, data):
@@ -177,14 +187,17 @@ class ChainedLog:
         return seq, data
 
     async def find_position(self, seq: int) -> LogPosition:
-        """Return where a record stands in the chain. Raises `StoreError` when there is none."""
+        """Return the position of a record in the chain. Raises `StoreError` when there is no such record."""
         link = await self._find_link(seq)
         if link is None:
             raise StoreError(f"The log {self.place} has no record {seq}")
         return LogPosition(seq, link)
 
     async def require_position(self, position: LogPosition) -> None:
-        """Go on from a record that this process, or its parent, has read before. Raises `DamagedLog` if it is gone."""
+        """Continue from a record that this process, or its parent, has read before.
+
+        Raises `DamagedLog` if the log does not have it any more.
+        """
         await self._require_reached(position, "what was loaded before this worker started")
         self._note_newest(position)
 
@@ -206,14 +219,14 @@ class ChainedLog:
         await self._require_not_shrunk()
 
     def may_lack_records(self) -> bool:
-        """Whether the store has records and no mark: it is a copy, and its original may have gone on."""
+        """Return whether the store has records but no mark: it is a copy, and its original may have continued."""
         if self.driver.may_lack_records():
             return True
         mark = self.mark
         return mark is not None and not mark.is_of_node and self._newest.seq > 0 and not mark.exists()
 
     async def expect_lost_records(self) -> None:
-        """Forget how far the log has come: it was restored, and its original may have gone on."""
+        """Delete the high-water mark: the log was restored, and its original may have continued."""
         await self.driver.expect_lost_records()
         if self.mark is not None:
             self._put_due_mark()
@@ -230,7 +243,10 @@ class ChainedLog:
         return DamagedLog(f"Record {seq} of the log {self.place} is damaged. {REPAIR_HINT}")
 
     async def _find_link(self, seq: int) -> bytes | None:
-        """The link of a record, None where the log has none. One that was not seen before is not verified by itself."""
+        """Return the link of a record, None where the log has no such record.
+
+        The link of a record that this handle has not read before is not verified.
+        """
         if seq == self._newest.seq:
             return self._newest.link
         if seq <= 0:
@@ -248,9 +264,10 @@ class ChainedLog:
             self._newest = mark
 
     def _put_mark_soon(self) -> None:
-        """Put the mark when the loop goes on: before any other task hears of the append, and beside the next one.
+        """Schedule the write of the mark for the next run of the event loop.
 
-        The first one at once: a log that was restored has none.
+        It is written before any other task learns of the append, and while the next append runs. The first mark is
+        written at once, because a log that was restored has none.
         """
         if self._due_mark is not None:
             return
@@ -260,7 +277,7 @@ class ChainedLog:
             self._put_mark()
 
     def _put_due_mark(self) -> None:
-        """Put the mark now if the loop was to."""
+        """Write the mark now if its write is scheduled."""
         if self._due_mark is not None:
             self._due_mark.cancel()
             self._put_mark()
@@ -273,7 +290,7 @@ class ChainedLog:
             self.mark.write(self._newest)
             self._has_put_mark = True
         except OSError as error:
-            # The records are durable: what fails is the watch over them.
+            # The records are durable; only the high-water mark fails.
             log = _LOGGER.debug if self._has_warned else _LOGGER.warning
             self._has_warned = True
             log("the high-water mark %s cannot be written: %s", self.mark.path, error.strerror)
@@ -300,7 +317,7 @@ class ChainedLog:
             self._put_mark()
 
     async def _require_reached(self, mark: LogPosition, source: str) -> None:
-        """Raise `DamagedLog` when the log does not have the record of a mark."""
+        """Raise `DamagedLog` when the log does not contain the record of a mark."""
         head = await self.driver.head()
         if head < mark.seq:
             raise DamagedLog(
@@ -314,7 +331,7 @@ class ChainedLog:
             )
 
     async def _require_not_shrunk(self) -> int:
-        """Return the head. Raises `DamagedLog` when it is before a record that was seen."""
+        """Return the head. Raises `DamagedLog` when it is before a record that this handle has seen."""
         head = await self.driver.head()
         if head < self._newest.seq:
             raise DamagedLog(
@@ -325,12 +342,12 @@ class ChainedLog:
 
 
 def seal_snapshot(seq: int, link: bytes, data: bytes) -> bytes:
-    """The bytes to store for a snapshot taken after the record with that link."""
+    """Return the bytes to store for a snapshot taken after the record with that link."""
     return b"".join((link, _snapshot_digest(seq, link, data), data))
 
 
 def _map_memory(data: memoryview) -> memoryview:
-    """Return a copy in a memory map of its own, where there are such."""
+    """Return a copy of the data in its own anonymous memory map; the data itself where the system has no such maps."""
     if not data or not hasattr(mmap, "MAP_ANONYMOUS"):
         return data
     pages = mmap.mmap(-1, len(data), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -13,7 +13,7 @@ __all__ = ["StoreCredentials", "find_credentials"]
 
 
 class StoreCredentials(NamedTuple):
-    """What was found; None: nothing."""
+    """User and password from the environment; None for each that is not set."""
 
     user: str | None
     password: str | None
@@ -22,7 +22,7 @@ class StoreCredentials(NamedTuple):
 def find_credentials(environ: Mapping[str, str] = os.environ) -> StoreCredentials:
     """Read `STELE_STORE_USER`, and `STELE_STORE_PASSWORD` or the file that `STELE_STORE_PASSWORD_FILE` names.
 
-    A line end after the password in the file is no part of it. Raises `InvalidRequest` for a file that cannot be read.
+    A line end after the password in the file is removed. Raises `InvalidRequest` for a file that cannot be read.
     """
     password = environ.get("STELE_STORE_PASSWORD")
     file = environ.get("STELE_STORE_PASSWORD_FILE")

@@ -1,4 +1,4 @@
-"""Room on the disk of a store in files."""
+"""Free space on the disk of a store in files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from stele.errors import StoreError
 
 LEAST_ROOM: Final = 1 << 16
-"""Bytes that a disk must have left for a store to count as writable."""
+"""Bytes that must be free on a disk for a store to count as writable."""
 
 
 def require_room(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The kinds of stores, found by the scheme of a URL, and what each of them brings.
+"""The kinds of stores, found by the scheme of a URL, and the functions of each.
 
-Packages bring further ones by the entry point group `stele.storage`: the entry point's name is the scheme, its value a
-`StorageDriver`. A driver is imported when a URL first asks for it.
+Other packages add kinds by the entry point group `stele.storage`: the entry point's name is the scheme, its value a
+`StorageDriver`. A driver is imported when its scheme is first used.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ GROUP: Final = "stele.storage"
 
 
 class StoredRecord(NamedTuple):
-    """What a store has at a place: None when there is nothing, or nothing that can be read."""
+    """The stored bytes at one place of the log; None when there are none, or none that can be read."""
 
     seq: int
     stored: bytes | None
 
 
 class StoreFiles(Protocol):
-    """What a store consists of, whole or not, when no registry has it open."""
+    """The data of a store, damaged or not, while no registry has it open."""
 
     @property
     def place(self) -> str:
@@ -53,19 +53,22 @@ class StoreFiles(Protocol):
 
     @property
     def is_chained(self) -> bool:
-        """Whether records have checksums: those of earlier releases have none."""
+        """Whether records have checksums. Those of earlier releases have none."""
         ...
 
     def read_stored(self, until: int) -> Iterator[StoredRecord]:
-        """Every place from 1 to the last record, at least to `until`. Raises `StoreError` when nothing can be read."""
+        """Yield every place from 1 to the last record, at least to `until`.
+
+        Raises `StoreError` when nothing can be read.
+        """
         ...
 
     def write_anew(self, records: Iterable[bytes]) -> str:
-        """Put a new log with these stored records in the place of this one; where the old one is now."""
+        """Replace this log by a new one with these stored records. Returns the place where the old log is now."""
         ...
 
     def write_copy(self, file: Path) -> None:
-        """Copy the log as of now into a SQLite file, also while servers use it.
+        """Copy the current log into a SQLite file, also while servers use it.
 
         Raises `InvalidRequest`, `StoreError`.
         """
@@ -73,16 +76,16 @@ class StoreFiles(Protocol):
 
 
 class StoreCondition(NamedTuple):
-    """A store as it is found, without opening it.
+    """The condition of a store, determined without opening it.
 
     place          name of the store in messages
-    exists         whether there is one
-    is_writable    whether this user may write, or make, it
+    exists         whether the store exists
+    is_writable    whether this user may write to the store, or create it
     layout         version of its format; None: there is none yet
     newest_layout  the version that it has once this release has opened it
-    size_bytes     of its main file or tables
-    journal_mode   how its database is written, where there is a choice; ''
-    free_bytes     of its disk; None where that cannot be known
+    size_bytes     size of its main file or tables
+    journal_mode   how its database is written, where there is a choice; else ''
+    free_bytes     free bytes of its disk; None where that cannot be known
     doubts         settings of its server that may lose acknowledged records, one sentence each
     """
 
@@ -100,16 +103,18 @@ class StoreCondition(NamedTuple):
 class StorageDriver(NamedTuple):
     """A kind of store. Every function takes the URL; no message repeats it, since it may hold a password.
 
-    open_log     awaited for the log, which is made where there is none; raises `InvalidRequest` for a malformed URL,
-                 `StoreError` when the store cannot be opened, `NotInstalled` when its client library is missing.
-                 Checksums are added by `stele.storage.open_log`
-    name_store   name of the store in messages, the same for all who share it
-    find_mark    path of the high-water mark that all who share the store see; None: each node keeps its own, in its
-                 state directory
-    open_files   what `stele log verify`, `repair` and `backup` work on; raises `InvalidRequest` when there is no store
-    inspect      what `stele doctor` says of the store; nothing is created or changed
-    is_durable   False for a store that ends with its process
-    choose_checksum  what new records of an opened log get; every release that opens such a store can verify it
+    open_log     coroutine function that returns the log, and creates it where there is none; raises `InvalidRequest`
+                 for a malformed URL, `StoreError` when the store cannot be opened, `NotInstalled` when its client
+                 library is missing. Checksums are added by `stele.storage.open_log`
+    name_store   returns the name of the store in messages, the same for all processes that share it
+    find_mark    returns the path of the high-water mark that all processes sharing the store use; None: each node keeps
+                 its own, in its state directory
+    open_files   returns the data that `stele log verify`, `repair` and `backup` work on; raises `InvalidRequest` when
+                 there is no store
+    inspect      returns the condition that `stele doctor` reports; nothing is created or changed
+    is_durable   False for a store that is lost when its process ends
+    choose_checksum  returns the kind of checksum for new records of an opened log; every release that opens such a
+                 store can verify it
     """
 
     open_log: Callable[[str], Awaitable[Log]]
@@ -131,16 +136,19 @@ _OWN: Final = {
     "postgresql": "stele.storage.postgres:DRIVER",
     "sqlite": "stele.storage.sqlite:DRIVER",
 }
-"""Drivers of this distribution, by scheme; no other one can take their place."""
+"""Drivers of this distribution, by scheme. Drivers of other distributions cannot replace them."""
 
 
 def list_schemes() -> tuple[str, ...]:
-    """Return the schemes of all installed drivers, sorted; none is imported for this."""
+    """Return the schemes of all installed drivers, sorted, without importing a driver."""
     return tuple(sorted(_find_entry_points()))
 
 
 def find_driver(url: str) -> StorageDriver:
-    """The driver for a URL. Raises `InvalidRequest` for an unknown scheme, and repeats no more than that."""
+    """Return the driver for a URL.
+
+    Raises `InvalidRequest` for an unknown scheme. The message repeats only the scheme of the URL.
+    """
     scheme, colon, _ = url.partition(":")
     known = _find_entry_points()
     if not colon or scheme.lower() not in known:
@@ -158,7 +166,10 @@ def hide_credentials(url: str) -> str:
 
 
 def find_mark(url: str, state_dir: Path | None) -> HighWaterMark | None:
-    """The high-water mark of a store; None where it needs none, and where a node has no directory for its own."""
+    """Return the high-water mark of a store.
+
+    Returns None where the store needs none, and where the node has no state directory for its own mark.
+    """
     driver = find_driver(url)
     if not driver.is_durable:
         return None

@@ -1,8 +1,8 @@
 """A lock on an open file that excludes other handles of this process as well as other processes and hosts.
 
-Locks on byte ranges are those that network file systems know (NFS, CIFS). Their usual kind belongs to the process and
-goes when any descriptor of the file is closed; the kind that belongs to the open file does not, where the system has it
-(Linux since 3.15). Elsewhere `flock` takes its place.
+Network file systems (NFS, CIFS) support locks on byte ranges. Their usual kind belongs to the process and is released
+when any descriptor of the file is closed. The other kind belongs to the open file and avoids that; Linux has it since
+3.15. On other systems `flock` is used.
 
 See fcntl(2), "Open file description locks".
 """
@@ -18,7 +18,7 @@ __all__ = ["lock_file", "unlock_file"]
 _REQUEST: Final = struct.Struct("hhqqi0q")
 """The C structure `flock`: kind, where the offset counts from, offset, length, process.
 
-Here the whole file: from the start, offset 0, any length. The process must be 0 for a lock of an open file.
+It locks the whole file: from the start, offset 0, any length. The process must be 0 for a lock of an open file.
 """
 
 _LOCK: Final = _REQUEST.pack(fcntl.F_WRLCK, 0, 0, 0, 0)
@@ -28,7 +28,10 @@ _HAS_OPEN_FILE_LOCKS: Final = hasattr(fcntl, "F_OFD_SETLK")
 
 
 def lock_file(descriptor: int, *, is_waiting: bool) -> None:
-    """Lock a file that is open for writing. Raises `OSError`, `BlockingIOError` instead of waiting."""
+    """Lock a file that is open for writing.
+
+    Raises `OSError`; `BlockingIOError` when the file is locked already and `is_waiting` is False.
+    """
     if _HAS_OPEN_FILE_LOCKS:
         command = fcntl.F_OFD_SETLKW if is_waiting else fcntl.F_OFD_SETLK
         fcntl.fcntl(descriptor, command, _LOCK)
@@ -37,7 +40,7 @@ def lock_file(descriptor: int, *, is_waiting: bool) -> None:
 
 
 def unlock_file(descriptor: int) -> None:
-    """Give the lock back. Raises `OSError`."""
+    """Release the lock. Raises `OSError`."""
     if _HAS_OPEN_FILE_LOCKS:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _UNLOCK)
     else:

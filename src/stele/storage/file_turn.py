@@ -1,7 +1,7 @@
-"""A turn for one writer at a time among all processes that share a log: a lock on a file of its own.
+"""Lets one writer at a time write, among all processes that share a log: a lock on its own file.
 
-Nothing depends on it but fairness, so a turn is never waited for for ever: when its holder hangs, the others go on
-without, and the primary key of the log decides as it always does.
+Only fairness depends on it, so the wait for a turn is limited: when the holder hangs, the others continue without a
+turn, and the primary key of the log decides as it always does.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["FileTurn"]
 
 
 class FileTurn:
-    """Turns of one handle. Tasks of the handle queue first come, first served; handles and processes by the kernel.
+    """Turns of one handle. Tasks of one handle wait in order of arrival; the kernel orders handles and processes.
 
-    A free lock is taken on the spot. Waiting is done by a daemon thread (at most one per handle), which blocks neither
-    the event loop nor the end of the process. A task that is cancelled leaves the thread's request standing: the next
-    task inherits it, and without one the lock is given back as soon as it is granted.
+    A free lock is taken at once. A daemon thread (at most one per handle) does the waiting, so that neither the event
+    loop nor the end of the process is blocked. When a task is cancelled, the thread's request continues: the next task
+    takes it over; without a next task the lock is released as soon as it is granted.
     """
 
     def __init__(self, path: Path, patience: float) -> None:
@@ -60,7 +60,7 @@ class FileTurn:
             self._free = None
 
     async def _take_lock(self) -> FileIO | None:
-        """The locked file, or None to go on without a turn."""
+        """Return the locked file, or None to continue without a turn."""
         lock = self._open_file()
         try:
             lock_file(lock.fileno(), is_waiting=False)
@@ -72,7 +72,7 @@ class FileTurn:
         return lock
 
     def _open_file(self) -> FileIO:
-        """The lock file, unlocked; opened anew when somebody deleted it."""
+        """Return the lock file, unlocked. Opens it again when it was deleted."""
         lock, self._free = self._free, None
         if lock is not None:
             if os.fstat(lock.fileno()).st_nlink:
@@ -103,7 +103,7 @@ class FileTurn:
             self._heir = None
 
     def _lock_in_thread(self, loop: asyncio.AbstractEventLoop, lock: FileIO) -> None:
-        """In the thread: block until the lock is granted, then tell the loop."""
+        """Block this thread until the lock is granted, then pass the lock to the event loop."""
         granted: FileIO | None = lock
         try:
             lock_file(lock.fileno(), is_waiting=True)

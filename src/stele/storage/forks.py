@@ -1,4 +1,4 @@
-"""Whether a process was forked from the one that opened a log: handles are not for both."""
+"""Detects whether a process was forked from the one that opened a log: the two must not share handles."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _forks = 0
 
 
 def count_forks() -> int:
-    """Return how many forks lie between this process and the first one: a process that is forked off counts one more.
+    """Return how many forks lie between this process and the first one: each forked process counts one more.
 
-    This costs no system call, unlike `os.getpid`, and a handle asks with each use.
+    Unlike `os.getpid` this costs no system call, and a handle calls it on each use.
     """
     return _forks
 

@@ -1,4 +1,4 @@
-"""What the allocator of this process holds that nobody uses."""
+"""Returns unused memory of the allocator of this process to the system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["return_memory"]
 
 
 def return_memory() -> None:
-    """Give what loading has freed back to the system, where the C library can."""
+    """Give memory that was freed after loading back to the operating system, where the C library supports it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)

@@ -1,12 +1,12 @@
-"""The high-water mark: a small file that says how far the log of a store has come.
+"""The high-water mark: a small file that records how far the log of a store has come.
 
-A store in files has it beside them; of a store on a server each node keeps its own.
+A store in files has it beside them. For a store on a server each node keeps its own.
 
-A damaged store can look whole and shorter: SQLite drops the end of a write-ahead log at the first byte that does not
-fit. The mark shows that records are missing which somebody was promised, so that their ids are not given out again.
-It is written after every append, before other tasks hear of it, and not synced: a crash of the machine may leave an
-older mark, never one of records that are not durable. A new store gets it before its first record, since records
-without a mark are those of a copy.
+A damaged store can look complete but shorter: SQLite drops the end of a write-ahead log at the first byte that does not
+fit. The mark shows that acknowledged records are missing, so that their ids are not assigned again.
+It is written after every append, before other tasks learn of the append, and it is not synced. A crash of the machine
+may leave an older mark, never a mark of records that are not durable. A new store gets the mark before its first
+record, since records without a mark are those of a copy.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class HighWaterMark:
     """The mark of one store, shared by all processes that write there, or one that a node keeps for itself.
 
     Args:
-        path: Of the file.
-        is_of_node: Whether it says what one node has seen of a store elsewhere. A store without such a mark is new to
-            the node; a store without the mark that belongs to it is a copy.
+        path: Path of the file.
+        is_of_node: Whether it records what one node has seen of a store elsewhere. A store without such a mark is new
+            to the node; a store in files without its mark is a copy.
     """
 
     def __init__(self, path: Path, *, is_of_node: bool = False) -> None:
@@ -48,12 +48,12 @@ class HighWaterMark:
         self._descriptor: int | None = None
 
     def exists(self) -> bool:
-        """Whether there is a mark, readable or not."""
+        """Return whether the file of the mark exists, readable or not."""
         self._drop_deleted()
         return self._descriptor is not None or self.path.exists()
 
     def read(self) -> LogPosition | None:
-        """Return the mark; None when there is none, or none that can be read. Raises `OSError`."""
+        """Return the mark; None when there is none or it cannot be parsed. Raises `OSError`."""
         try:
             match = _PATTERN.match(self.path.read_bytes())
         except FileNotFoundError:
@@ -63,7 +63,7 @@ class HighWaterMark:
         return LogPosition(int(match[2]), bytes.fromhex(match[3].decode()))
 
     def write(self, mark: LogPosition) -> None:
-        """Put the mark up, unless it stands higher. Raises `OSError`."""
+        """Raise the mark to this position, unless it is there or higher already. Raises `OSError`."""
         self._drop_deleted()
         if self._descriptor is None:
             if self.is_of_node:
@@ -75,20 +75,20 @@ class HighWaterMark:
             os.pwrite(self._descriptor, line + _checksum(line) + b"\n", 0)
 
     def replace(self, mark: LogPosition) -> None:
-        """Put the mark at this place, also a lower one, and make that durable. Raises `OSError`."""
+        """Set the mark to this position, also to a lower one, and make that durable. Raises `OSError`."""
         self.remove()
         self.write(mark)
         assert self._descriptor is not None
         os.fsync(self._descriptor)
 
     def remove(self) -> None:
-        """Take the mark away."""
+        """Delete the mark."""
         self.close()
         with suppress(FileNotFoundError):
             self.path.unlink()
 
     def _drop_deleted(self) -> None:
-        """Close the file when it was taken away."""
+        """Close the file when it was deleted."""
         if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.close()
 

@@ -1,7 +1,7 @@
 """One thread that runs the jobs of an event loop in order.
 
-An executor makes two futures and a handful of callbacks for each job, which costs as much as a short job itself. Here
-a job is one entry in a queue, and one call back to the loop.
+An executor makes two futures and several callbacks for each job, which costs as much as a short job itself. Here a job
+is one entry in a queue, and one call back to the loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class JobThread:
     """A daemon thread, started by the first job and ended by `end` or with its owner.
 
-    A job that is running when the process ends is cut off, as a killed process would cut it off.
+    A job that is running when the process ends is interrupted, as in a killed process.
     """
 
     def __init__(self, name: str) -> None:
@@ -33,9 +33,9 @@ class JobThread:
         weakref.finalize(self, self._jobs.put, None)
 
     def run_job(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Run a job after those before it; its result or error is for the running loop.
+        """Run a job after those before it, and return a future of the running loop for its result or error.
 
-        A job whose future is cancelled before its turn never runs.
+        A job whose future is cancelled before the job starts never runs.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -43,26 +43,26 @@ class JobThread:
         return future
 
     def start_job(self, job: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run a job after those before it, which must not raise."""
+        """Run a job after those before it. The job must not raise."""
         self._jobs.put(partial(job, *args, **kwargs))
         if not self._is_started:
             self._is_started = True
             threading.Thread(target=_run_jobs, args=(self._jobs,), name=self._name, daemon=True).start()
 
     def end(self) -> None:
-        """End the thread after the jobs that wait. Ending twice is fine."""
+        """End the thread after the waiting jobs. It can be called twice."""
         self._jobs.put(None)
 
 
 def _run_jobs(jobs: SimpleQueue[Callable[[], object] | None]) -> None:
-    """In the thread."""
+    """Run the jobs of a queue until it yields None; the main function of the thread."""
     while (job := jobs.get()) is not None:
         job()
         del job  # or what it holds would live until the next one
 
 
 def _run_for_loop(loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], job: Callable[[], T]) -> None:
-    """In the thread: run a job and give the loop its result or error."""
+    """Run a job in the thread, and pass its result or error to the event loop."""
     if future.cancelled():
         return
     try:

@@ -1,4 +1,4 @@
-"""Layouts of stores: an older release does not touch what a newer one has written."""
+"""Versions of the layout of stores: an older release does not touch what a newer one has written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stele.errors import StoreError
 
 
 def describe_newer_layout(what: str, layout: int, known: int) -> str:
-    """Return why something of a layout cannot be used by a program that knows another one."""
+    """Return why something of a newer layout cannot be used by a program that knows an older one."""
     return f"{what} layout {layout}, this program knows layout {known}: use a newer Stele"
 
 

@@ -1,4 +1,4 @@
-"""Brings a log from one store to another, record by record, also while its servers write; and makes one smaller."""
+"""Copies a log from one store to another, record by record, also while its servers write; and compacts a log."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _WAIT_SECONDS: Final = 1.0
 
 
 class CopiedLog(NamedTuple):
-    """What a copy did.
+    """The result of a copy.
 
-    records  of both logs, compared one by one
+    records  number of records of both logs, compared one by one
     copied   how many of them were not in the target before
     erased   how many lost their texts in the target, since they were purged in the source after they were copied
     """
@@ -40,21 +40,21 @@ async def copy_log(
 ) -> CopiedLog:
     """Append to the target what it lacks of the source, then compare both from the first record to the last.
 
-    Records are the same bytes in both: ids, sequence numbers and times stay. The target gets the snapshot, too:
-    a server starts on it as quickly as before.
+    Records are the same bytes in both: ids, sequence numbers and times stay. The snapshot is copied, too, so that a
+    server starts on the target as quickly as before.
 
     Args:
-        source: Its servers may go on.
-        target: Empty, or the beginning of the source; nobody else may write there.
+        source: Its servers may continue to write.
+        target: Empty, or the beginning of the source. Nothing else may write to it.
         until: Follow the source until this is set; None: only copy what is there now.
-        progress: Told the number of records that are there.
+        progress: Called with the number of records in the target.
 
     Raises `InvalidRequest` when the target has a history of its own, `StoreError`.
     """
     before = seq = await target.head()
     erased = await _compare_logs(source, target, seq)
     while True:
-        # Asked before the tail: what was written until then is copied, too.
+        # Read before the tail, so that records written until then are copied, too.
         is_last = until is None or until.is_set()
         while entries := await source.tail(seq, _PAGE):
             if not await target.append(seq, [entry.record for entry in entries]):
@@ -72,7 +72,10 @@ async def copy_log(
 
 
 async def _compare_logs(source: Log, target: Log, until: int) -> int:
-    """Make sure that both have the same records, and erase what the source has erased since; how many those were."""
+    """Check that both have the same records, and erase what the source has erased since. Returns how many were erased.
+
+    Raises `InvalidRequest` when the target has a history of its own.
+    """
     erased = seq = 0
     while seq < until:
         wanted = (await source.tail(seq, _PAGE))[: until - seq]
@@ -90,7 +93,7 @@ async def _compare_logs(source: Log, target: Log, until: int) -> int:
 
 
 def _is_redacted(shorter: bytes, longer: bytes) -> bool:
-    """Whether a record is another one without the texts that were purged, or with its secrets sealed since."""
+    """Return whether a record is another one without the texts that were purged, or with its secrets sealed since."""
     try:
         left, whole = decode_record(shorter), decode_record(longer)
     except msgspec.MsgspecError:
@@ -104,7 +107,12 @@ def _is_redacted(shorter: bytes, longer: bytes) -> bool:
 
 
 class CompactedLog(NamedTuple):
-    """What compacting did: the record that the snapshot was taken after, its bytes, and how many texts were erased."""
+    """The result of compacting.
+
+    records         number of the record that the snapshot was taken after
+    snapshot_bytes  size of the snapshot
+    erased          number of records whose purged texts were erased
+    """
 
     records: int
     snapshot_bytes: int
@@ -112,9 +120,10 @@ class CompactedLog(NamedTuple):
 
 
 async def compact_log(log: Log) -> CompactedLog:
-    """Save a snapshot of the newest state, and take texts out of the log that were purged and are still there.
+    """Save a snapshot of the newest state, and erase purged texts that are still in the log.
 
-    A node that dies between a purge and its erasure leaves such texts. Servers may go on. Raises `StoreError`.
+    Such texts remain when a node ends between a purge and its erasure. Servers may continue to run. Raises
+    `StoreError`.
     """
     state = State()
     purged: dict[int, set[bytes]] = {}

@@ -1,7 +1,7 @@
-"""Looks after a store that no registry has open: what is damaged, and what can be kept.
+"""Examines and repairs a store that no registry has open: what is damaged, and what can be kept.
 
-`read_stored` of a driver's `StoreFiles` yields whatever is there, damaged or not; what it means is found out here, once
-for every driver.
+`read_stored` of a driver's `StoreFiles` yields everything that is there, damaged or not. This module interprets it, for
+all drivers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def open_files(url: str) -> StoreFiles:
-    """The files of a store. Raises `InvalidRequest` when there are none, or none of its kind."""
+    """Return the files of a store. Raises `InvalidRequest` when there are none, or the kind of store has none."""
     driver = find_driver(url)
     if driver.open_files is None:
         raise InvalidRequest(f"a store of the kind '{url.partition(':')[0]}:' has no files to look after")
@@ -52,7 +52,7 @@ def open_files(url: str) -> StoreFiles:
 
 
 def inspect_store(url: str) -> StoreCondition | None:
-    """Return the condition of a store, None for a kind that cannot say.
+    """Return the condition of a store, None for a kind that cannot be inspected.
 
     Nothing is created or changed. Raises `InvalidRequest` for a malformed URL, `StoreError` for what is not a store.
     """
@@ -62,21 +62,21 @@ def inspect_store(url: str) -> StoreCondition | None:
 
 _UNREADABLE = "is no record that this version can read"
 _CONTRADICTIONS = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
-"""What folding records comes to when one speaks of things that those before it did not make."""
+"""Errors of folding a record that refers to things which no earlier record created."""
 
 
 # --- what is there --------------------------------------------------------------------------------------------------
 
 
 class Damage(NamedTuple):
-    """A place of the log, and what is wrong there."""
+    """A damaged place of the log, and a description of the damage."""
 
     seq: int
     problem: str
 
 
 class LostVersion(NamedTuple):
-    """A version that stands behind the first damage, in a record that can still be read."""
+    """A version after the first damage, in a record that can still be read."""
 
     seq: int
     namespace: str
@@ -86,13 +86,13 @@ class LostVersion(NamedTuple):
 
 
 class Examination(NamedTuple):
-    """What a store has.
+    """The result of examining a store.
 
-    records       of the log, damaged ones included
-    acknowledged  the last record that somebody was promised, as far as is known
-    intact        records before the first damage
+    records       number of records of the log, damaged ones included
+    acknowledged  the last record that was acknowledged to a client, as far as is known
+    intact        number of records before the first damage
     damages       in order
-    lost          versions that would go with a repair, of records that can be read
+    lost          versions that a repair would drop, from records that can be read
     """
 
     records: int
@@ -103,12 +103,12 @@ class Examination(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every record that was acknowledged is there as it was written."""
+        """Whether every acknowledged record is present and unchanged."""
         return not self.damages
 
 
 class _Reading:
-    """One pass over a store: verifies, folds what is good, and goes on behind damage for what can still be told."""
+    """One pass over a store. It verifies all records, folds the intact ones, and reads what it can after damage."""
 
     def __init__(self, files: StoreFiles, mark: HighWaterMark | None) -> None:
         self._is_chained = files.is_chained
@@ -126,7 +126,7 @@ class _Reading:
 
     @property
     def intact(self) -> int:
-        """How many records stand before the first damage."""
+        """Number of records before the first damage."""
         return min((damage.seq for damage in self.damages), default=self.records + 1) - 1
 
     def _compare_link(self, acknowledged: LogPosition) -> None:
@@ -158,10 +158,10 @@ class _Reading:
             ]
 
     def _open_record(self, seq: int, stored: bytes) -> tuple[str | None, LogRecord | None]:
-        """What is wrong with stored bytes, and the record in them if there is one."""
+        """Return what is wrong with stored bytes, None if nothing; and the record in them, if there is one."""
         problem, data = None, stored
         if self._is_chained:
-            # Behind a damaged record its successors are held to the link that they claim to follow.
+            # After a damaged record, the next ones are verified against the link that they claim to follow.
             before, self._link = self._link, None
             try:
                 self._link = read_link(stored)
@@ -184,9 +184,9 @@ class _Reading:
 
 
 def examine_store(files: StoreFiles, mark: HighWaterMark | None = None) -> Examination:
-    """Read a store from its first record to its last; mark says how far it went. Nothing is changed.
+    """Read a store from its first record to its last; mark records how far it went. Nothing is changed.
 
-    Raises `StoreError`; `NewerLog` for records that only a newer release can judge.
+    Raises `StoreError`; `NewerLog` for records that only a newer release can read.
     """
     reading = _Reading(files, mark)
     return Examination(reading.records, reading.acknowledged, reading.intact, reading.damages, reading.lost)
@@ -196,10 +196,10 @@ def examine_store(files: StoreFiles, mark: HighWaterMark | None = None) -> Exami
 
 
 class Repair(NamedTuple):
-    """What a repair did.
+    """The result of a repair.
 
-    kept        records of the old log
-    skipped     schema ids that every namespace leaves out from now on
+    kept        number of records kept from the old log
+    skipped     how many schema ids every namespace skips
     moved_to    where the damaged files are now
     """
 
@@ -211,18 +211,18 @@ class Repair(NamedTuple):
 def repair_store(
     files: StoreFiles, mark: HighWaterMark | None, *, schema_ids: int, numbers: int, last_id: int = 0
 ) -> Repair:
-    """Go on with the records before the first damage, and leave out every id that the lost ones may have given.
+    """Keep the records before the first damage, and skip every id that the lost records may have assigned.
 
-    The damaged files stay beside the new ones. No server may run on the store; one that does refuses to write.
+    The damaged files stay beside the new ones. No server may run on the store; a server that does refuses to write.
 
     Args:
-        files: Of the store.
-        mark: How far it went, if that is known; moved to where it ends now.
-        schema_ids: How many schema ids of every namespace to leave out at least.
-        numbers: How many encoding ids and version numbers of every subject to leave out.
-        last_id: The highest schema id that anybody has seen, if known.
+        files: Files of the store.
+        mark: How far the log went, if that is known. It is set to the new end of the log.
+        schema_ids: How many schema ids of every namespace to skip at least.
+        numbers: How many encoding ids and version numbers of every subject to skip.
+        last_id: The highest schema id that is known to be in use, if any.
 
-    Raises `StoreError`; `NewerLog`, with nothing changed, for records that only a newer release can judge.
+    Raises `StoreError`; `NewerLog`, with nothing changed, for records that only a newer release can read.
     """
     reading = _Reading(files, mark)
     last_intact = reading.intact

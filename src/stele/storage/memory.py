@@ -15,7 +15,7 @@ __all__ = ["DRIVER", "MemoryLog", "MemoryStore"]
 
 
 class MemoryStore:
-    """What several `MemoryLog` handles share, as several processes share a file. Belongs to one event loop."""
+    """The data that several `MemoryLog` handles share, as several processes share a file. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self.records: list[bytes] = []
@@ -25,7 +25,10 @@ class MemoryStore:
 
 
 class MemoryLog:
-    """A `Log` over a `MemoryStore`: its own, or one shared with other handles to play several nodes in one process."""
+    """A `Log` over a `MemoryStore`: its own, or one shared with other handles.
+
+    Handles that share a store simulate several nodes in one process.
+    """
 
     def __init__(self, shared: MemoryStore | None = None) -> None:
         self._store = MemoryStore() if shared is None else shared
@@ -33,50 +36,50 @@ class MemoryLog:
         self._closed = False
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 …; False, and nothing written, when the head is not expected."""
+        """Write records at expected+1 …; return False and write nothing when the head is not expected."""
         store = self._require_open()
         if len(store.records) != expected:
             return False
         if records:
             store.records.extend(bytes(record) for record in records)
-            # Waiters hold the old event; whoever waits from now on gets a fresh one.
+            # Waiting tasks hold the old event. Tasks that wait from now on get a new one.
             store.moved.set()
             store.moved = asyncio.Event()
         return True
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense."""
+        """Return at most limit entries with seq > after, in order and without gaps."""
         first = max(after, 0)
         records = self._require_open().records[first : first + max(limit, 0)]
         return [LogEntry(seq, record) for seq, record in enumerate(records, first + 1)]
 
     async def head(self) -> int:
-        """Sequence number of the last record, 0 when empty."""
+        """Return the sequence number of the last record, 0 when empty."""
         return len(self._require_open().records)
 
     @property
     def notices_at_once(self) -> bool:
-        """Yes."""
+        """True: `has_changed` knows of every append that has returned."""
         return True
 
     def has_changed(self) -> bool:
-        """Whether the log grew since the last call; True on the first call and after own appends, too."""
+        """Return whether the log grew since the last call. True on the first call and after own appends, too."""
         previous_length, self._seen = self._seen, len(self._require_open().records)
         return previous_length != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """First come, first served among all handles of the store. Not re-entrant."""
+        """Return a context manager that serves all handles of the store in order of arrival. Not re-entrant."""
         return self._require_open().turn
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return once the head is past `after`, or when timeout seconds have gone."""
+        """Return once the head is past `after`, or after timeout seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while len(self._require_open().records) <= after:
                     await self._store.moved.wait()
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Keep the snapshot unless a later one is there."""
+        """Store the snapshot unless a later one exists."""
         store = self._require_open()
         if store.snapshot is None or store.snapshot[0] <= seq:
             store.snapshot = (seq, bytes(data))
@@ -97,14 +100,14 @@ class MemoryLog:
         self._require_open()
 
     def may_lack_records(self) -> bool:
-        """Never: nothing in memory is restored."""
+        """Return False: a log in memory is never restored."""
         return False
 
     async def expect_lost_records(self) -> None:
-        """Nothing to do: nothing in memory is restored."""
+        """Do nothing: a log in memory is never restored."""
 
     async def close(self) -> None:
-        """Detach this handle; other handles of the store go on."""
+        """Detach this handle. Other handles of the store continue."""
         self._closed = True
 
     def _require_open(self) -> MemoryStore:

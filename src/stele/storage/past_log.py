@@ -1,4 +1,4 @@
-"""A log as it was: up to a record or a time, and read-only."""
+"""A log in an earlier state: up to a record or a time, and read-only."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["PastLog", "open_past"]
 async def open_past(log: Log, moment: str) -> PastLog:
     """Return a log as of a moment: a sequence number, or a time as in RFC 3339 (`2026-11-23T10:00:00Z`).
 
-    A time without an offset is UTC. Closes the log when it raises: `InvalidRequest` for what is neither, and for a
-    record that there is not yet; `StoreError`.
+    A time without an offset is UTC. Closes the log when it raises: `InvalidRequest` for any other text and for a
+    record that does not exist yet; `StoreError`.
     """
     try:
         if moment.isdigit():
@@ -37,7 +37,7 @@ async def open_past(log: Log, moment: str) -> PastLog:
 
 
 def _parse_time(moment: str) -> int:
-    """Milliseconds since 1970."""
+    """Return a time in milliseconds since 1970."""
     try:
         time = datetime.fromisoformat(moment)
     except ValueError:
@@ -48,7 +48,7 @@ def _parse_time(moment: str) -> int:
 
 
 async def _find_record(log: Log, at: int) -> int:
-    """The last record that was written at or before a time; times in a log never go back."""
+    """Return the last record that was written at or before a time; times in a log never decrease."""
     low, high = 0, await log.head()
     while low < high:
         middle = (low + high + 1) // 2
@@ -65,7 +65,7 @@ async def _find_record(log: Log, at: int) -> int:
 
 
 class PastLog:
-    """A `Log` that ends with record `last` and takes no more; moment says so in messages."""
+    """A read-only `Log` that ends with record `last`. moment is named in error messages."""
 
     def __init__(self, log: Log, last: int, moment: str) -> None:
         self._log = log
@@ -74,57 +74,57 @@ class PastLog:
         self._has_been_asked = False
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Refused. Raises `ReadOnly`."""
+        """Reject the write. Raises `ReadOnly`."""
         self._refuse()
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries after a sequence number, up to the last."""
+        """Return at most limit entries after a sequence number, up to the last record."""
         return await self._log.tail(after, min(limit, self._last - max(after, 0)))
 
     async def head(self) -> int:
-        """Sequence number of the last record."""
+        """Return the sequence number of the last record."""
         return self._last
 
     @property
     def notices_at_once(self) -> bool:
-        """Yes: there is nothing to notice."""
+        """True: the log never changes."""
         return True
 
     def has_changed(self) -> bool:
-        """Only when asked for the first time."""
+        """Return True on the first call only."""
         has_been_asked, self._has_been_asked = self._has_been_asked, True
         return not has_been_asked
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Everybody's."""
+        """Return a context manager that does not wait: there are no writers."""
         return nullcontext()
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return when the time is up, unless there is a record after this one."""
+        """Return after timeout seconds; at once if there is a record after this one."""
         if after >= self._last:
             await asyncio.sleep(timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Nothing is written."""
+        """Do nothing: the log is read-only."""
 
     async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
-        """Return the newest snapshot, unless it knows of later records."""
+        """Return the newest snapshot; None when there is none or it includes later records."""
         snapshot = await self._log.load_snapshot()
         return snapshot if snapshot is not None and snapshot[0] <= self._last else None
 
     async def erase(self, seq: int, record: bytes) -> None:
-        """Refused. Raises `ReadOnly`."""
+        """Reject the write. Raises `ReadOnly`."""
         self._refuse()
 
     async def require_writable(self) -> None:
-        """It is not, and that is no failure."""
+        """Do nothing: that the log is read-only is no failure."""
 
     def may_lack_records(self) -> bool:
-        """No matter: nothing is written."""
+        """Return False: nothing is written, so missing records do not matter."""
         return False
 
     async def expect_lost_records(self) -> None:
-        """Refused. Raises `ReadOnly`."""
+        """Reject the write. Raises `ReadOnly`."""
         self._refuse()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Waiting by asking again: for a log to grow, and for a server to come back."""
+"""Waits by polling: for a log to grow, and for a server to return."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Final
 from stele.errors import StoreError
 
 _GROWTH_PAUSES: Final = (0.005, 0.05)
-"""Seconds between two looks at a log: the first pause, and the longest."""
+"""Seconds between two reads of a log's head: the first pause, and the longest."""
 _CONNECT_PAUSES: Final = (0.05, 2.0)
 """Seconds between two attempts to connect: the first pause, and the longest."""
 
 
 async def wait_for_growth(read_head: Callable[[], Awaitable[int]], after: int, seconds: float) -> None:
-    """Return once the head of a log is past a record, seen within 50 ms, or when so many seconds have gone.
+    """Return once the head of a log is past a record, seen within 50 ms, or after so many seconds.
 
     Args:
-        read_head: Returns the number of the newest record. What it raises ends the wait.
+        read_head: Returns the number of the newest record. Its errors end the wait.
         after: Number of the record.
         seconds: How long to wait.
     """
@@ -32,7 +32,7 @@ async def wait_for_growth(read_head: Callable[[], Awaitable[int]], after: int, s
 
 
 class ConnectBackoff:
-    """Refuses to connect again at once after a failure, so that a server that is away is not asked all the time."""
+    """Refuses to connect again at once after a failure, so that an unavailable server is not tried all the time."""
 
     def __init__(self) -> None:
         self._pause = 0.0
@@ -40,7 +40,7 @@ class ConnectBackoff:
         self._failure = ""
 
     def require_retry(self) -> None:
-        """Raise the `StoreError` of the last attempt while the pause after it lasts."""
+        """Raise the `StoreError` of the last attempt until the pause after it has passed."""
         if self._failure and time.monotonic() < self._retry_at:
             raise StoreError(self._failure)
 
@@ -52,5 +52,5 @@ class ConnectBackoff:
         self._failure = str(failure)
 
     def note_success(self) -> None:
-        """Forget the failures."""
+        """Reset the pause."""
         self._failure, self._pause = "", 0.0

@@ -1,11 +1,11 @@
 """The checksum of every stored record, chained to that of the record before it.
 
-A stored record is a mark, its link and the record. The link is made of the link before it, the sequence number and the
-record; so a changed byte, a record in another's place and a hole all show, at the first record that does not fit. A
-record whose text was erased keeps its link, or all that follow would have to be written anew; it has a checksum of its
-own beside it, which covers link, place and what is left.
+A stored record is a mark, its link and the record. The link is computed from the link before it, the sequence number
+and the record. So a changed byte, a moved record and a gap all show, at the first record that does not fit. A record
+whose text was erased keeps its link; otherwise all records after it would have to be written again. It has a second
+checksum, which covers link, sequence number and what is left.
 
-Checksums find damage. They are no signature: whoever may write the store can make them.
+Checksums find damage. They are no signature: a program that may write to the store can compute them.
 """
 
 from __future__ import annotations
@@ -34,22 +34,25 @@ __all__ = [
 
 
 class Checksum(Enum):
-    """What links are made by; the value begins a stored record. Both kinds may follow one another in one log.
+    """The hash function of links; the value begins a stored record. Both kinds may follow one another in one log.
 
-    0xc1 begins no MessagePack value, so no record of before there were checksums.
+    0xc1 begins no MessagePack value, so no record from before checksums were introduced.
     """
 
     SHA256 = b"\xc1\x01"
     """Half of a SHA-256. Every release that knows checksums reads it."""
     XXH3 = b"\xc1\x03"
-    """XXH3 of 128 bits, whose seed is the sequence number: a record of 1 KiB takes a tenth of the time."""
+    """XXH3 of 128 bits, whose seed is the sequence number.
+
+    For a record of 1 KiB it takes a tenth of the time of SHA-256.
+    """
 
 
 LINK_BYTES: Final = 16
-"""128 bits make an accident that fits hopeless."""
+"""Length of a link in bytes. With 128 bits, damage that fits by accident is practically impossible."""
 
 FIRST_LINK: Final = bytes(LINK_BYTES)
-"""What the first record is chained to."""
+"""The link before the first record."""
 
 _SHA256: Final = Checksum.SHA256.value
 _XXH3: Final = Checksum.XXH3.value
@@ -60,7 +63,10 @@ _REPLACED_BODY: Final = _BODY + LINK_BYTES
 
 
 class DamagedRecord(ValueError):
-    """Stored bytes are not what was stored there; seq is their place, 0 where the caller knows it."""
+    """Raised when stored bytes are not what was stored there.
+
+    seq is the sequence number of the record; 0 where the caller knows it.
+    """
 
     def __init__(self, seq: int = 0) -> None:
         super().__init__(seq)
@@ -68,17 +74,20 @@ class DamagedRecord(ValueError):
 
 
 def chain_record(before: bytes, seq: int, record: bytes, checksum: Checksum = Checksum.SHA256) -> tuple[bytes, bytes]:
-    """Return the link of a record at seq, whose predecessor's link is `before`, and the bytes to store for it."""
+    """Return the link of a record at seq, and the bytes to store for it.
+
+    `before` is the link of the record before it.
+    """
     link, stored = chain_records(before, seq, (record,), checksum)
     return link, stored[0]
 
 
 def chain_records(before: bytes, first: int, records: Iterable[bytes], checksum: Checksum) -> tuple[bytes, list[bytes]]:
-    """Return the link of the last of some records, which begin at `first`, and the bytes to store for each."""
+    """Return the link of the last of the records, which begin at `first`, and the bytes to store for each."""
     mark, link, stored_records = checksum.value, before, []
     if checksum is Checksum.XXH3:
         for seq, record in enumerate(records, first):
-            # Spelt out: a call more would take half as long as the checksum.
+            # Inlined: another call would take half as long as the checksum.
             link = xxh3_128_digest(link + record, seq)
             stored_records.append(mark + link + record)
     else:
@@ -89,13 +98,16 @@ def chain_records(before: bytes, first: int, records: Iterable[bytes], checksum:
 
 
 def replace_record(before: bytes, seq: int, stored: bytes, record: bytes) -> bytes:
-    """Return the bytes that take the place of stored ones: another record under the same link."""
+    """Return the stored bytes of another record under the same link, to replace the given stored bytes."""
     link = read_link(stored)
     return b"".join((_REPLACED, link, _make_sha256(before, seq, link + record), record))
 
 
 def _is_bytes(stored: object) -> bool:
-    """Whether a driver gave bytes: a flipped bit in a database may make null, a number or a text of them."""
+    """Return whether a driver returned bytes.
+
+    A flipped bit in a database may turn them into null, a number or a text.
+    """
     return isinstance(stored, bytes)
 
 
@@ -114,7 +126,7 @@ def read_record(stored: bytes) -> bytes:
 def verify_record(before: bytes, seq: int, stored: bytes) -> tuple[bytes, bytes]:
     """Return the link that the next record is chained to, and the record in stored bytes.
 
-    Raises `DamagedRecord` when they are not what was stored at this place.
+    Raises `DamagedRecord` when the bytes are not what was stored at this place.
     """
     if not _is_bytes(stored):
         raise DamagedRecord(seq)
@@ -134,13 +146,13 @@ def verify_record(before: bytes, seq: int, stored: bytes) -> tuple[bytes, bytes]
 def verify_records(before: bytes, entries: Iterable[LogEntry]) -> tuple[bytes, list[LogEntry]]:
     """Return the link that the next record is chained to, and the records in stored entries that follow one another.
 
-    Raises `DamagedRecord` for the first that is not what was stored at its place.
+    Raises `DamagedRecord` for the first record that is not what was stored at its place.
     """
     link, seq, pairs = before, 0, []
     try:
         for seq, stored in entries:
             head = stored[:_BODY]
-            # What most records are is spelt out here: each call more would take longer than the checksum.
+            # The most frequent case is inlined: each further call would take longer than the checksum.
             if head.startswith(_XXH3):
                 record = stored[_BODY:]
                 link = xxh3_128_digest(link + record, seq)

@@ -1,7 +1,8 @@
-"""Takes the bytes of overwritten records out of the files of a database, a moment after they were overwritten.
+"""Removes the bytes of overwritten records from the files of a database, a moment after they were overwritten.
 
-A database keeps the old bytes of a changed row until its page is written anew, and no index or reader leads there. The
-drivers let it write whole tables anew, which takes its time, so records that are erased together are scrubbed together.
+A database keeps the old bytes of a changed row until it rewrites the page. No index or reader leads to those bytes. The
+drivers make the database rewrite whole tables, which takes long, so records that are erased together are scrubbed
+together.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ __all__ = ["Scrubber", "warn_of_traces"]
 
 _LOGGER = logging.getLogger(__name__)
 _DELAY_SECONDS: Final = 1.0
-"""For more erasures to come, of the same purge."""
+"""Seconds to wait for further erasures of the same purge."""
 _RETRY_SECONDS: Final = 60.0
 
 
 class Scrubber:
     """Calls scrub after erasures, and again after a failure. scrub raises `StoreError` when it has to be tried again.
 
-    The database counts erasures, so that one process finishes what another one left behind.
+    The database counts erasures, so that a process can finish the scrubbing that another process left.
     """
 
     def __init__(self, scrub: Callable[[], Awaitable[None]], place: str) -> None:
@@ -34,7 +35,7 @@ class Scrubber:
         self._task = asyncio.create_task(self._run())
 
     def begin(self) -> None:
-        """Have it done soon."""
+        """Schedule a scrub."""
         self._wanted.set()
 
     async def _run(self) -> None:
@@ -54,7 +55,7 @@ class Scrubber:
             warn_of_traces(self._place, f"trying again: {error}")
 
     async def close(self) -> None:
-        """Do what is left, and end."""
+        """End the background task, and run a scrub that is still scheduled."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._wanted.is_set():
@@ -62,5 +63,5 @@ class Scrubber:
 
 
 def warn_of_traces(place: str, reason: str) -> None:
-    """Say that erased texts can still be found by whoever reads the files of the database."""
+    """Log a warning that erased texts can still be read from the files of the database."""
     _LOGGER.warning("the bytes of purged texts are still in the files of %s; %s", place, reason)

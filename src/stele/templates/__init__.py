@@ -1,9 +1,9 @@
-"""HTML from Jinja2 templates that are data of a package: one helper, one base page and one stylesheet for every page.
+"""HTML from Jinja2 templates that are package data: one helper, one base page and one stylesheet for all pages.
 
-A package keeps its templates in a folder `templates` beside its modules, named `*.html.j2`. Everything that a template
-shows is escaped, and a value that it misses is an error instead of nothing. Pages extend `shared/page.html.j2`, which
-holds the stylesheet, forbids everything from elsewhere by a Content-Security-Policy, and runs no script but its own. A
-page with pictures of `stele.pictures` sets `pictures=True`.
+A package keeps its templates in a folder `templates` beside its modules, named `*.html.j2`. All values in a template
+are escaped, and a missing value is an error. Pages extend `shared/page.html.j2`, which includes the stylesheet, forbids
+external resources by a Content-Security-Policy, and runs only its own script. A page with pictures of `stele.pictures`
+sets `pictures=True`.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def _format_iso_time(milliseconds: int) -> str:
 
 
 def _format_short_time(milliseconds: int) -> str:
-    """Return a time (ms since 1970) for people, UTC, to the minute."""
+    """Return a time (ms since 1970) as short text, UTC, to the minute."""
     return f"{_FIRST_DAY + timedelta(milliseconds=milliseconds):%Y-%m-%d %H:%M}"
 
 
 def _hash_for_policy(text: str) -> str:
-    """Return how a Content-Security-Policy names an inline style or script: by its hash."""
+    """Return the hash by which a Content-Security-Policy permits an inline style or script."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,4 +1,4 @@
-"""What tests share: a registry in a box for yours, conformance suites for plug-ins of Stele.
+"""Helpers for tests: a registry for the tests of users, and conformance suites for plug-ins of Stele.
 
     from stele.testing import registry
 
@@ -6,7 +6,7 @@
         with registry({"orders-value": '{"type": "string"}'}) as box:
             ...
 
-The pytest plug-in (`stele.testing.pytest_plugin`) has the same as a fixture on a port, `stele_registry`.
+The pytest plug-in (`stele.testing.pytest_plugin`) has the same as a fixture with a port, `stele_registry`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def registry(schemas: Schemas = None, *, port: int | None = None, **settings: An
     """Start a registry in this process; use it with `with` or `async with`.
 
     Args:
-        schemas: What to register first: a mapping of subjects to schemas, pairs of them, or a folder of files.
-        port: TCP port to listen on, too, for clients that are not Python's; 0 takes a free one.
+        schemas: Schemas to register first: a mapping of subjects to schemas, pairs of them, or a folder of files.
+        port: TCP port to listen on, too, for clients outside of this process; 0 takes a free one.
         **settings: Settings of the server, as in `stele.toml`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Failures on purpose: an ASGI application in front of another one that refuses, delays or drops some requests."""
+"""Failure injection: an ASGI application in front of another one that refuses, delays or drops some requests."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _ALWAYS = -1
 
 
 class ConnectionDropped(ConnectionError):
-    """The server ended a connection without an answer, because a test asked for it."""
+    """Raised when the server ended a connection without a response, because a test requested that."""
 
 
 @dataclass
 class InjectedFailure:
-    """What happens to the requests of a method and a path.
+    """A failure for the requests of a method and a path.
 
     Attributes:
         path: Pattern of paths with `*`, such as `/subjects/*`.
         method: GET, POST … or `*`.
-        status: Status of the answer, None to let the request through.
+        status: Status of the response, None to let the request through.
         latency: Seconds to wait first.
-        drop: Whether the connection ends without an answer.
+        drop: Whether the connection ends without a response.
         action: Function to call in a thread, and wait for, before anything else.
-        times: Requests that are left to fail, -1 for all of them.
+        times: Number of requests that are still to fail, -1 for all of them.
     """
 
     path: str = "*"
@@ -44,7 +44,7 @@ class InjectedFailure:
     times: int = 1
 
     def is_for(self, method: str, path: str) -> bool:
-        """Whether a request is to fail."""
+        """Return whether a request is to fail."""
         return self.times != 0 and self.method in {"*", method} and fnmatchcase(path, self.path)
 
 
@@ -58,12 +58,12 @@ class FailingApp:
         self.requests: list[str] = []
 
     def add_failure(self, failure: InjectedFailure) -> None:
-        """Let requests fail; of several failures that fit a request the one added first counts."""
+        """Add a failure. If several failures match a request, the one added first is used."""
         with self._lock:
             self._failures.append(failure)
 
     def clear(self) -> None:
-        """Let no request fail any more, and forget which there were."""
+        """Remove all failures, and clear the list of requests."""
         with self._lock:
             self._failures.clear()
             self.requests.clear()
@@ -97,7 +97,7 @@ class FailingApp:
 
 
 def _drop_connection(send: Send) -> None:
-    """End the connection under a server, which is that of uvicorn; elsewhere the error itself is the broken one."""
+    """Abort the connection of uvicorn. Raises `ConnectionDropped` where there is no uvicorn."""
     transport = getattr(getattr(send, "__self__", None), "transport", None)
     if transport is None:
         raise ConnectionDropped("the connection was dropped on purpose")

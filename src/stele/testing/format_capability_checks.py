@@ -1,4 +1,4 @@
-"""What a format promises when it has one of the abilities of `stele.formats.capabilities`; nothing is asked without."""
+"""Tests of the optional capabilities of a format (`stele.formats.capabilities`). Missing ones are not tested."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WORD = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 
 
 class CapabilityChecks:
-    """Conversions, advice and outlines."""
+    """Tests of conversions, lint and outlines."""
 
     material: ClassVar[FormatMaterial]
 
     def test_models(self) -> None:
-        """A readable format turns a schema into a closed model, always the same, and explains each loss."""
+        """A format with `to_model` turns each schema into the same closed model each time, and explains each loss."""
         if isinstance(self.material.format, ToModel):
             fail_with(
                 f"{name}: {fault}"
@@ -37,7 +37,7 @@ class CapabilityChecks:
             )
 
     def test_models_become_schemas(self) -> None:
-        """What a writable format makes of a model is a schema that its own strict parser accepts."""
+        """The strict parser of a format accepts every schema that the format makes of a model."""
         schemas = self.material.format
         if isinstance(schemas, FromModel) and isinstance(schemas, ToModel):
             for name, model, _ in _models_of(self.material):
@@ -50,7 +50,7 @@ class CapabilityChecks:
                 schemas.parse(text, {})
 
     def test_advice(self) -> None:
-        """A format with lint says what its rules ask for, and objects by these rules only, as warnings."""
+        """A format with lint describes its rules, and its findings name only these rules and are warnings."""
         schemas = self.material.format
         if isinstance(schemas, Lintable):
             fail_with(
@@ -65,7 +65,7 @@ class CapabilityChecks:
                 before = parsed
 
     def test_outlines(self) -> None:
-        """An outline names every declaration once, with texts only, the same for the printed schema."""
+        """An outline names every declaration once, contains texts only, and is the same for the printed schema."""
         schemas = self.material.format
         if isinstance(schemas, HasOutline):
             for sample, parsed in self.material.parsed_samples:
@@ -85,7 +85,10 @@ def _models_of(material: FormatMaterial) -> Iterator[tuple[str, Model, list[Loss
 
 
 def _find_loose_ends(model: Model) -> Iterator[str]:
-    """Yield names the model uses and does not declare, and declarations under another name than their own."""
+    """Yield the faults in the type names of a model.
+
+    These are names that are used without a declaration, and types that are declared under another name than their own.
+    """
     yield from (f"{name} is declared as {one.name}" for name, one in model.types.items() if one.name != name)
     stack: list[Any] = [model.root]
     stack += [part.type for one in model.types.values() if isinstance(one, RecordType) for part in one.fields]

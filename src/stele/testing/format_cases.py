@@ -1,7 +1,7 @@
-"""Case lines: what is known about schemas of a format, one JSON object a line, and their reader.
+"""Case lines with known facts about the schemas of a format, and the functions that read them.
 
-Every line has `format` and `id` (a stable name); all else depends on what the line states. A line may state several
-things about its `schema`.
+A case line is a JSON object. Every line has `format` and `id` (a stable name). The other members depend on the
+statement of the line. A line may make several statements about its `schema`.
 
 | members | statement |
 |---|---|
@@ -12,11 +12,12 @@ things about its `schema`.
 | `schema`, `equal` | texts that differ from the schema in style only: same NORMALIZED form, same fingerprints |
 | `schema`, `accepts`, `refuses` | payloads in hex that are (or are not) data of the schema |
 
-`direction` says who reads: `backward` new reads what old wrote, `forward` old reads new, `full` both. `history` and
-`transitive` ask about several old versions, oldest first. `references` are the texts the schemas refer to, by name.
-`contested` marks a label somebody else contradicts: the line is read and left out of every judgement. `compiles` false:
-a text of the pair is known not to be a schema. `draft` (JSON Schema) is the draft the line is about, `crc64_signed`
-(Avro) the Rabin fingerprint as a signed number. `suite` and `note` are for people; further members are kept in `more`.
+`direction` names the reader: with `backward` new reads what old wrote, with `forward` old reads new, with `full` both.
+`history` and `transitive` compare with several old versions, oldest first. `references` are the texts the schemas refer
+to, by name. `contested` marks a label that another source contradicts: the line is read, but never used for a test.
+`compiles` false: a text of the pair is known not to be a schema. `draft` (JSON Schema) is the draft of the line,
+`crc64_signed` (Avro) the Rabin fingerprint as a signed number. `suite` and `note` are comments; further members are
+kept in `more`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ DRAFTS: Final = {
 
 
 class FormatCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One line; see the module for what its members mean. None and '' stand for members the line does not have."""
+    """One case line; the module describes its members. None and '' stand for members the line does not have."""
 
     id: str
     format: str
@@ -72,7 +73,7 @@ class FormatCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def schema_text(self) -> bytes:
-        """The document of a line with `schema`; an object without `$schema` gets that of the line's draft."""
+        """The document of a line with `schema`. An object without `$schema` gets that of the line's draft."""
         schema = self.schema or ""
         if self.draft:
             document = json.loads(schema)
@@ -82,12 +83,12 @@ class FormatCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reference_texts(self) -> dict[str, bytes]:
-        """The references as `Format.parse` takes them."""
+        """The references in the form that `Format.parse` takes."""
         return {name: text.encode() for name, text in self.references.items()}
 
 
 class SchemaPair(NamedTuple):
-    """Two documents whose compatibility is asked."""
+    """Two documents to compare."""
 
     reader: bytes
     writer: bytes
@@ -99,7 +100,7 @@ _MEMBERS = frozenset(field.encode_name for field in msgspec.structs.fields(Forma
 def read_cases(places: Iterable[Path]) -> Iterator[FormatCase]:
     """Yield the cases of files and of the `*.jsonl` files in folders, in order of their names.
 
-    Raises `InvalidRequest` naming file and line for a line that is no case, `OSError` for a file that is not there.
+    Raises `InvalidRequest` with file and line for a line that is no case, `OSError` for a file that does not exist.
     """
     for place in places:
         for file in sorted(place.glob("*.jsonl")) if place.is_dir() else [place]:
@@ -109,7 +110,7 @@ def read_cases(places: Iterable[Path]) -> Iterator[FormatCase]:
 
 
 def compared_pairs(case: FormatCase) -> Iterator[SchemaPair]:
-    """Yield the questions a line with `compatible` asks: the change is allowed when every one is answered with yes."""
+    """Yield the pairs that a line with `compatible` compares. The change is allowed when all pairs are compatible."""
     if case.new is None or case.old is None:
         return
     for old in case.history if case.transitive else (case.old,):

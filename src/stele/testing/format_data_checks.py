@@ -1,4 +1,4 @@
-"""What a format promises about data and under attack: codecs, tables, hostile documents and bytes, threads."""
+"""Tests of a format's data and robustness: codecs, tables, hostile documents and bytes, threads."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ HOSTILE = {
     "deep elements": b"<a>" * 100_000 + b"</a>" * 100_000,
     "an open comment": b"/*" * 100_000,
 }
-"""Documents nobody should send, by what they are."""
+"""Documents that must be handled safely, by what they are."""
 
 
 class _Unencodable:
-    """A value no codec knows."""
+    """A value that no codec can encode."""
 
 
 class DataChecks:
-    """Data of a schema in and out."""
+    """Tests of encoding and decoding data of a schema."""
 
     material: ClassVar[FormatMaterial]
 
     def test_examples_survive(self) -> None:
-        """The example of a schema is valid, is encoded, and what is decoded is valid and encoded without change."""
+        """The example of a schema is valid, and so is its decoded value, which encodes to the same bytes again."""
         codecs = list(_codecs_of(self.material))
         fail_with(fault for trial, codec in codecs for fault in _check_round_trip(trial, codec))
         fail_with([] if any(_example_of(codec) for _, codec in codecs) else ["no schema has an example"])
 
     def test_what_does_not_fit_is_refused(self) -> None:
-        """A value of a type nobody knows is not valid and raises `EncodeError`."""
+        """A value of an unknown type is not valid, and encoding it raises `EncodeError`."""
         for (sample, _), codec in _codecs_of(self.material):
             reasons = codec.validate(_Unencodable())
             fail_with([] if reasons and all(reasons) else [f"{sample.id}: no reason why an unknown type does not fit"])
@@ -73,7 +73,7 @@ class DataChecks:
             fail_with([f"{sample.id}: encodes an unknown type"])
 
     def test_payloads_of_the_lines(self) -> None:
-        """Payloads a line `accepts` are decoded, those it `refuses` raise `DecodeError`."""
+        """Payloads that a line `accepts` can be decoded; payloads that it `refuses` raise `DecodeError`."""
         for case in self.material.uncontested_cases:
             if case.accepts or case.refuses:
                 codec = self.material.format.codec(self.material.format.parse(case.schema_text, case.reference_texts))
@@ -85,7 +85,7 @@ class DataChecks:
                 )
 
     def test_a_yes_is_kept(self) -> None:
-        """Where a ruleset about data finds nothing, the reader's codec decodes the example the writer's codec wrote."""
+        """If a ruleset about data finds nothing, the reader's codec can decode the example of the writer's codec."""
         rulesets = self.material.data_rulesets
         schemas = self.material.format
         broken: set[str] = set()
@@ -100,7 +100,7 @@ class DataChecks:
         fail_with(f"{name}: known to be broken, and is not" for name in self.material.broken.keys() - broken)
 
     def test_tables(self) -> None:
-        """A schema has an Arrow schema, always the same, or a reason why it has none."""
+        """A schema has the same Arrow schema each time, or a reason why it has none."""
         for sample, parsed in self.material.parsed_samples:
             try:
                 first = self.material.format.arrow_schema(parsed)
@@ -112,7 +112,7 @@ class DataChecks:
             fail_with([] if first.equals(again) else [f"{sample.id}: another table the second time"])
 
     def test_threads_share_a_schema(self) -> None:
-        """Eight threads that use one parsed schema and one codec see what one thread sees."""
+        """Eight threads that share one parsed schema and one codec get the same results as one thread."""
         schemas = self.material.format
         for trial, codec in _pick_evenly(_codecs_of(self.material), 8):
             example = _example_of(codec)
@@ -129,16 +129,16 @@ class DataChecks:
 
 
 class HostileChecks:
-    """Documents and bytes made to hurt: a clear error, or an answer, in bounded time."""
+    """Tests with hostile documents and bytes: each gets a clear error or a result, in bounded time."""
 
     material: ClassVar[FormatMaterial]
 
     def test_hostile_documents(self) -> None:
-        """Deep, huge, broken and foreign documents are refused by `MalformedSchema` (or accepted), never a hang."""
+        """Deep, huge, broken and foreign documents raise `MalformedSchema` or are accepted, in bounded time."""
         fail_with(fault for what, text in HOSTILE.items() for fault in self._check_parsing(what, text, {}))
 
     def test_mutilated_schemas(self) -> None:
-        """Cut, doubled and altered schemas likewise, strictly read or not."""
+        """Cut, doubled and altered schemas raise `MalformedSchema` or are accepted, in bounded time."""
         chance = random.Random(20240229)  # noqa: S311 - reproducible, not secret
         fail_with(
             fault
@@ -148,7 +148,7 @@ class HostileChecks:
         )
 
     def test_hostile_references(self) -> None:
-        """References that are no schemas are refused by `MalformedSchema` (or not looked at)."""
+        """References that are no schemas raise `MalformedSchema` or are ignored."""
         for trial in self.material.parsed_samples[:3]:
             for text in (b"", b"\0", b"[" * 100_000, trial.sample.text):
                 fail_with(
@@ -156,7 +156,7 @@ class HostileChecks:
                 )
 
     def test_hostile_data(self) -> None:
-        """Cut, lengthened, altered and random bytes raise `DecodeError` or are data, never anything else."""
+        """Cut, lengthened, altered and random bytes are decoded or raise `DecodeError`, and no other error."""
         chance = random.Random(20240229)  # noqa: S311 - reproducible, not secret
         for _, codec in _codecs_of(self.material):
             encoded = [codec.encode(datum) for datum in _example_of(codec)]
@@ -166,7 +166,7 @@ class HostileChecks:
                 run_bounded(self.material.seconds, partial(_can_decode, codec, data))
 
     def test_hostile_data_is_bounded(self) -> None:
-        """A megabyte of brackets, zeros or ones is answered in bounded time for every kind of schema."""
+        """A megabyte of brackets, zeros or ones is handled in bounded time for every kind of schema."""
         for _, codec in _pick_evenly(_codecs_of(self.material), 8):
             for data in (b"[" * _MILLION, b"\0" * _MILLION, b"\xff" * _MILLION, b"<a>" * 100_000):
                 run_bounded(self.material.seconds, partial(_can_decode, codec, data))
@@ -181,7 +181,7 @@ class HostileChecks:
 
 
 def _codecs_of(material: FormatMaterial) -> Iterator[tuple[ParsedSample, Codec]]:
-    """Yield the parsed samples that describe data, with their codecs; a document of definitions alone has none."""
+    """Yield the parsed samples that describe data, with their codecs. A document with definitions only has no codec."""
     for trial in material.parsed_samples:
         try:
             yield trial, material.format.codec(trial.parsed)
@@ -190,7 +190,7 @@ def _codecs_of(material: FormatMaterial) -> Iterator[tuple[ParsedSample, Codec]]
 
 
 def _example_of(codec: Codec) -> list[Any]:
-    """Return the example of a schema; none where the schema allows no datum."""
+    """Return a list with the example of a schema; empty where the schema allows no datum."""
     try:
         return [codec.example()]
     except (EncodeError, Invalid):
@@ -198,7 +198,7 @@ def _example_of(codec: Codec) -> list[Any]:
 
 
 def _pick_evenly(values: Iterator[T], count: int) -> list[T]:
-    """About so many of them, evenly."""
+    """Return about `count` of the values, evenly spread."""
     everything = list(values)
     return everything[:: max(1, len(everything) // count)]
 
@@ -212,7 +212,7 @@ def _check_round_trip(trial: ParsedSample, codec: Codec) -> Iterator[str]:
         if reasons := codec.validate(once):
             yield f"{trial.sample.id}: what was decoded is not valid: {reasons}"
             continue
-        # The author of an example may write it in another style than the codec; what the codec wrote itself stays.
+        # An example may be written in another style than the codec's. Bytes of the codec itself must not change.
         data = codec.encode(once)
         if codec.encode(codec.decode(data)) != data:
             yield f"{trial.sample.id}: its example changes on the way: {datum!r}, {once!r}"

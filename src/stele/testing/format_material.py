@@ -1,4 +1,4 @@
-"""What a format is tried with: its case lines, and the schemas found in them, parsed once."""
+"""The material for the tests of a format: its case lines, and the schemas found in them, parsed once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class FormatSample(NamedTuple):
-    """A schema of the format: the id of the line it comes from, its document and what it refers to."""
+    """A schema of the format: the id of its case line, its document and its references."""
 
     id: str
     text: bytes
@@ -31,7 +31,7 @@ class FormatSample(NamedTuple):
 
 
 class ParsedSample(NamedTuple):
-    """A sample and what `parse` made of it."""
+    """A sample and its parsed form."""
 
     sample: FormatSample
     parsed: Parsed
@@ -39,18 +39,19 @@ class ParsedSample(NamedTuple):
 
 @dataclass(frozen=True)
 class FormatMaterial:
-    """A format and what is known about its schemas.
+    """A format and the known facts about its schemas.
 
     format         the object the entry point names
     cases          case lines; those of other formats are left out
-    judged_by      which ruleset of the format judges the lines of a ruleset it does not have; '' for none: those lines
-                   are examples only
-    data_rulesets  rulesets whose yes promises that a reader's codec decodes what a writer's codec wrote; None: the
-                   first one
-    broken         lines whose yes is known not to hold for the example of the writer's schema, each with the reason
-    at_most        samples without references that are tried in every way (spread evenly over all there are); verdicts
-                   look at every line
-    seconds        how long one answer to hostile input may take before it counts as hanging
+    judged_by      by a ruleset that the format does not have: the ruleset of the format that is used for its lines; ''
+                   for none: those lines are examples only
+    data_rulesets  rulesets whose verdict `compatible` promises that a reader's codec decodes what a writer's codec
+                   wrote; None: the first one
+    broken         lines for which that promise is known not to hold for the example of the writer's schema, each with
+                   the reason
+    at_most        number of samples without references that are used in all tests (evenly spread); tests of verdicts
+                   use every line
+    seconds        time limit of one call with hostile input
     """
 
     format: Format[Any]
@@ -63,17 +64,17 @@ class FormatMaterial:
 
     @classmethod
     def read_files(cls, format: Format[Any], places: Iterable[Path], **options: Any) -> Self:  # noqa: A002 - the port's word
-        """Material from case files, or folders of them; options are the other members."""
+        """Return the material in case files, or folders of them; options are the other members."""
         return cls(format, [case for case in read_cases(places) if case.format == format.name], **options)
 
     @cached_property
     def uncontested_cases(self) -> list[FormatCase]:
-        """The lines nobody contests."""
+        """The case lines that are not contested."""
         return [case for case in self.cases if not case.contested]
 
     @cached_property
     def samples(self) -> list[FormatSample]:
-        """Every different document that the lines hold to be a schema."""
+        """Every different document that a case line calls a schema."""
         samples: dict[tuple[bytes, tuple[str, ...]], FormatSample] = {}
         for case in self.uncontested_cases:
             texts = [side for pair in compared_pairs(case) for side in pair] if case.compiles else []
@@ -85,7 +86,10 @@ class FormatMaterial:
 
     @cached_property
     def parsed_samples(self) -> list[ParsedSample]:
-        """Up to `at_most` of the samples, parsed; without those that only strict=False lets in."""
+        """All samples with references and up to `at_most` of the others, parsed.
+
+        Samples that strict parsing refuses are left out.
+        """
         trials = []
         for sample in self.samples:
             try:
@@ -98,19 +102,19 @@ class FormatMaterial:
         return rare + rest[:: max(1, -(-len(rest) // self.at_most))]
 
     def ruleset_of(self, case: FormatCase) -> str | None:
-        """Return the ruleset that judges a line; None when it is an example only, or of a ruleset nobody knows."""
+        """Return the ruleset for a line; None when the line is an example only, or its ruleset is unknown."""
         if case.ruleset in ("", *self.format.rulesets, *(split_ruleset(name)[0] for name in self.format.rulesets)):
             return case.ruleset
         return self.judged_by.get(case.ruleset) or None
 
     def check(self, reader: Parsed, writer: Parsed, ruleset: str) -> list[Finding]:
-        """Return the findings of a ruleset by its full or bare name ('': the default), as a registry asks for them."""
+        """Return the findings of a ruleset by its full or bare name ('': the default), as a registry would."""
         if not ruleset:
             return self.format.check(reader, writer)
         return rulesets.run_ruleset(self.format, reader, writer, rulesets.newest_ruleset(self.format, ruleset))
 
     def parse(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
-        """Return the document, read as leniently as what an older registry let in; each only once."""
+        """Return the document, parsed with strict=False as for texts of an older registry. Results are cached."""
         key = (text, tuple(references.items()))
         if key not in self._parsed_by_text:
             self._parsed_by_text[key] = self.format.parse(text, references, strict=False)
@@ -122,7 +126,7 @@ class FormatMaterial:
 
 
 def fail_with(faults: Iterable[str]) -> None:
-    """End the test when there are faults, telling the first ones. Raises `AssertionError`."""
+    """Fail the test when there are faults. Raises `AssertionError` with the first ones."""
     messages = list(faults)
     if messages:
         more = [f"… and {len(messages) - 20} more"] if len(messages) > 20 else []
@@ -130,7 +134,10 @@ def fail_with(faults: Iterable[str]) -> None:
 
 
 def run_bounded(seconds: float, call: Callable[[], T]) -> T:
-    """Return what a call returns or raises, in a thread of its own. Raises `AssertionError` when it takes too long."""
+    """Run a call in its own thread, and return or raise its result.
+
+    Raises `AssertionError` when it takes longer than `seconds`.
+    """
     answer: Future[T] = Future()
 
     def run() -> None:
@@ -139,7 +146,7 @@ def run_bounded(seconds: float, call: Callable[[], T]) -> T:
         except BaseException as error:
             answer.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)  # one that hangs keeps nobody from ending
+    thread = threading.Thread(target=run, daemon=True)  # a thread that hangs must not keep the process alive
     thread.start()
     thread.join(seconds)
     if not answer.done():

@@ -1,4 +1,4 @@
-"""The contract of `stele.core.ports.Format` as tests; every format runs them, built in or plugged in.
+"""The contract of `stele.core.ports.Format` as tests, for every format, built in or plugged in.
 
     class TestMyFormat(FormatConformance):
         material = FormatMaterial.read_files(MY_FORMAT, [Path(__file__).parent / "cases"])
@@ -7,8 +7,8 @@ Under pytest each method is a test. Without pytest, for a format that is install
 
     python -m stele.testing.format_suite NAME [CASES.jsonl …] [--judge THEIRS=OURS …] [--all]
 
-prints one line per test and ends with 1 when one fails, with 2 when it could not begin. The case lines are described in
-`stele.testing.format_cases`; everything that is tried is found in them, so good lines make a good test.
+prints one line per test. The exit code is 1 when a test fails, 2 when the tests could not start. The case lines are
+described in `stele.testing.format_cases`. All tested schemas come from them, so good lines make a good test.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ __all__ = [
 
 
 class FormatConformance(TextChecks, VerdictChecks, DataChecks, HostileChecks, CapabilityChecks):
-    """Everything a format promises; `material` says which format, and with what it is tried."""
+    """All tests of a format; `material` has the format and its case lines."""
 
 
 class SuiteOutcome(NamedTuple):
-    """One test of the suite: what it proves, how long it took in seconds, and why it failed ('' when it did not)."""
+    """The result of one test: what it proves, its duration in seconds, and why it failed ('' when it passed)."""
 
     proves: str
     seconds: float
@@ -70,7 +70,7 @@ def run_tests(material: FormatMaterial) -> Iterator[SuiteOutcome]:
 
 
 def _failure_text(test: Callable[[], None]) -> str:
-    """Return what a test raises, as text: a plug-in may raise anything, and the other tests shall run."""
+    """Return the error of a test as text. A plug-in may raise anything, and the other tests must still run."""
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(test).exception()
     if error is None or isinstance(error, AssertionError):
@@ -81,7 +81,7 @@ def _failure_text(test: Callable[[], None]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (see the module) and return the exit code.
 
-    It is 0 if all tests passed, 1 if some failed, and 2 if nothing could be tried.
+    It is 0 if all tests passed, 1 if some failed, and 2 if no test could start.
     """
     options = _parse_options(arguments)
     console = Console()

@@ -1,4 +1,4 @@
-"""What a format promises about schema documents: names, parsing, stable texts, fingerprints, verdicts."""
+"""Tests of a format's schema documents: names, parsing, stable texts, fingerprints, verdicts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _DIGESTS = {"md5": hashlib.md5, "sha256": hashlib.sha256}
 
 
 class TextChecks:
-    """Documents in, documents out."""
+    """Tests of parsing and printing documents."""
 
     material: ClassVar[FormatMaterial]
 
     def test_names(self) -> None:
-        """Format, media types and rulesets have names that URLs, headers and settings can carry."""
+        """The names of format, media types and rulesets are valid in URLs, headers and settings."""
         schemas = self.material.format
         fail_with(
             [
@@ -45,12 +45,12 @@ class TextChecks:
         )
 
     def test_there_is_material(self) -> None:
-        """There are lines, and schemas in them that strict parsing accepts: without any, nothing would be proved."""
+        """There are case lines, and strict parsing accepts at least one of their schemas."""
         fail_with([] if self.material.cases else ["no case line of this format"])
         fail_with([] if self.material.parsed_samples else ["no schema that parses"])
 
     def test_schemas_parse(self) -> None:
-        """Every document the lines hold to be a schema is accepted, strictly where a line says `valid`."""
+        """Every document that a line calls a schema is accepted; strict parsing accepts those of lines with `valid`."""
         fail_with(
             fault
             for sample in self.material.samples
@@ -64,7 +64,7 @@ class TextChecks:
         )
 
     def test_malformed_documents_are_refused_with_a_place(self) -> None:
-        """What a line calls invalid raises `MalformedSchema` that says where (line or path) and what is wrong."""
+        """A document that a line calls invalid raises `MalformedSchema` with a place (line or path) and a reason."""
         fail_with(
             fault
             for case in self.material.uncontested_cases
@@ -83,7 +83,7 @@ class TextChecks:
         )
 
     def test_printing_is_a_fixed_point(self) -> None:
-        """Each stable text is a schema that prints as itself, and like the original in forms that leave out more."""
+        """Each stable text is a schema that prints as itself, and has the same later forms as the original."""
         fail_with(
             f"{sample.id}: the {form.value} text prints as another {other_form.value} text"
             for sample, parsed in self.material.parsed_samples
@@ -91,7 +91,7 @@ class TextChecks:
         )
 
     def test_style_makes_no_difference(self) -> None:
-        """Texts that a line calls equal have one NORMALIZED form and the same fingerprints."""
+        """Texts that a line calls equal have the same NORMALIZED form and the same fingerprints."""
         schemas = self.material.format
         for case in self.material.uncontested_cases:
             if case.equal:
@@ -107,7 +107,7 @@ class TextChecks:
                 )
 
     def test_fingerprints_are_those_of_the_canonical_form(self) -> None:
-        """Digests have their size; md5 and sha256 are those of the CANONICAL text."""
+        """Fingerprints have the right size; md5 and sha256 are the digests of the CANONICAL text."""
         for sample, parsed in self.material.parsed_samples:
             digests = dict(self.material.format.fingerprints(parsed))
             text = self.material.format.canonical(parsed, TextForm.CANONICAL)
@@ -120,13 +120,13 @@ class TextChecks:
             )
 
     def test_canonical_forms_and_fingerprints_of_the_lines(self) -> None:
-        """CANONICAL forms and fingerprints are, byte for byte, what the lines say: they never change."""
+        """CANONICAL forms and fingerprints are, byte for byte, those in the case lines: they never change."""
         fail_with(
             fault for case in self.material.uncontested_cases for fault in _find_canonical_faults(self.material, case)
         )
 
     def test_references_are_needed_and_used(self) -> None:
-        """A schema with references parses with them, and without them misses them by their own error."""
+        """A schema with references can be parsed with them; without them it raises `UnresolvedReference`."""
         for sample, _ in self.material.parsed_samples:
             if sample.references:
                 try:
@@ -136,7 +136,7 @@ class TextChecks:
                 fail_with([f"{sample.id}: parses without its references"])
 
     def test_unknown_styles_render_nothing(self) -> None:
-        """`render` answers None for a style the format does not know."""
+        """`render` returns None for an unknown style."""
         fail_with(
             f"{sample.id}: renders"
             for sample, parsed in self.material.parsed_samples[:3]
@@ -155,12 +155,12 @@ class TextChecks:
 
 
 class VerdictChecks:
-    """Two schemas in, findings out."""
+    """Tests of comparing two schemas."""
 
     material: ClassVar[FormatMaterial]
 
     def test_verdicts_of_the_lines(self) -> None:
-        """Every uncontested line gets its label from the ruleset it names, or from the one that judges for that."""
+        """Every uncontested line gets its verdict from the ruleset it names, or from the one that replaces it."""
         fail_with(
             f"{case.id}: nobody has its ruleset {case.ruleset!r}"
             for case in self._compared_cases()
@@ -174,7 +174,7 @@ class VerdictChecks:
         )
 
     def test_findings_explain_themselves(self) -> None:
-        """Every finding of every ruleset has a rule in upper case, a path, a level, a reason and a way out."""
+        """Every finding of every ruleset has a rule in upper case, a path, a severity, a reason and a fix."""
         fail_with(
             f"{case.id}, {ruleset}: {finding!r}"
             for case in self._compared_cases()
@@ -184,7 +184,7 @@ class VerdictChecks:
         )
 
     def test_printing_changes_no_verdict(self) -> None:
-        """Two schemas are judged as their PRINTED and NORMALIZED texts are."""
+        """Two schemas get the same verdict as their PRINTED and their NORMALIZED texts."""
         schemas = self.material.format
         for case in self._compared_cases():
             ruleset = self.material.ruleset_of(case) or ""
@@ -214,7 +214,7 @@ class VerdictChecks:
                     )
 
     def test_the_first_ruleset_is_the_default(self) -> None:
-        """No name means the newest version of the first one; an unknown name is refused, any where there is none."""
+        """The default is the newest version of the first ruleset. Unknown names raise `UnknownRuleset`."""
         schemas = self.material.format
         _, parsed = self.material.parsed_samples[0]
         for name in ["no-such-ruleset", *([] if schemas.rulesets else [""])]:
@@ -246,7 +246,7 @@ class VerdictChecks:
 
 
 def describe_schema(schemas: Any, parsed: Any) -> dict[str, Any]:
-    """Return everything a format says of one schema, comparable."""
+    """Return everything a format reports about one schema, in a form that can be compared."""
     return {
         "type_name": parsed.type_name,
         "fields": schemas.fields(parsed),
@@ -279,14 +279,14 @@ def _find_acceptance(schemas: Any, case: FormatCase) -> Iterator[str]:
 
 
 def _find_reprint_faults(material: FormatMaterial, parsed: Any, references: Any) -> Iterator[tuple[TextForm, TextForm]]:
-    """Yield pairs of forms where the text in the first, parsed, has another text in the second than the original."""
+    """Yield pairs of forms where the text in the first form, parsed again, prints differently in the second form."""
     schemas, forms = material.format, list(TextForm)
     for number, form in enumerate(forms):
         text = schemas.canonical(parsed, form)
         try:
             again = material.parse(text, references)
         except MalformedSchema:
-            again = material.parse(text, {})  # a text may have its references built in
+            again = material.parse(text, {})  # a text may include its references
         for other_form in forms[number:]:
             if schemas.canonical(again, other_form) != schemas.canonical(parsed, other_form):
                 yield form, other_form

@@ -1,4 +1,4 @@
-"""Several `log_worker` processes on one log: started together, killed at will, and checked afterwards."""
+"""Several `log_worker` processes on one log: started together, killed at any time, and checked afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
 
 class CrewVerdict(NamedTuple):
-    """What `examine` found; a log that keeps its promises has nothing in the last three lists."""
+    """The result of `examine`. For a correct log the last three lists are empty."""
 
     records: int
     acknowledged: int
@@ -47,10 +47,10 @@ def start_worker(options: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 class Crew:
-    """Starts workers on the log at url. Use as a context manager: it leaves no process behind.
+    """Starts workers on the log at url. Use it as a context manager, which kills all remaining processes.
 
-    turn, batch, size, seconds: the options of the worker. acks=False spares it the file of acknowledgements, whose
-    fsync takes as long as the append, when nobody is going to be killed.
+    turn, batch, size, seconds: the options of the worker. acks=False turns off the file of acknowledgements, which is
+    only needed when workers are killed, and whose fsync takes as long as the append.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Crew:
             self.kill(member)
 
     def hire(self, seconds: float = 0) -> Member:
-        """Start one more worker, for other seconds than the crew's where they are given; it waits for `go`."""
+        """Start one more worker, which waits for `go`. seconds replaces that of the crew unless it is 0."""
         name = f"w{len(self.members)}"
         acks = self._folder / f"{name}.acks"
         own = ["--seconds", str(seconds)] if seconds else []
@@ -87,7 +87,7 @@ class Crew:
         return self.members[-1]
 
     def go(self, members: Sequence[Member]) -> None:
-        """Let them start together, once all are ready."""
+        """Start the members together, once all are ready."""
         for _, process, _ in members:
             if process.stdout is None or process.stdout.readline() != b"ready\n":
                 raise RuntimeError("a worker did not get ready; its own message is on standard error")
@@ -97,20 +97,21 @@ class Crew:
                 process.stdin.flush()
 
     def reports(self, timeout: float = 240, members: Sequence[Member] | None = None) -> list[WorkerReport]:
-        """Wait for some members, or all, to end by themselves."""
+        """Wait until some members, or all, end by themselves, and return their reports."""
         waited_for = self.members if members is None else members
         outputs = [process.communicate(timeout=timeout)[0] for _, process, _ in waited_for]
         return [msgspec.json.decode(output, type=WorkerReport) for output in outputs]
 
     def kill(self, member: Member) -> None:
-        """SIGKILL, as the out-of-memory killer or a power button would."""
+        """Kill a member with SIGKILL, like the out-of-memory killer or a power failure."""
         member.process.send_signal(signal.SIGKILL)
         member.process.communicate()
 
     def rampage(self, seconds: float, workers: int, seed: int) -> int:
-        """Keep some workers appending, killing and replacing a random one at random moments; the number of kills.
+        """Keep some workers appending, and kill and replace a random one at random moments.
 
-        Goes on until several were killed: on a slow machine the first one may take all the time to be replaced.
+        Returns the number of kills. It continues until several were killed, since on a slow machine the first
+        replacement may take all the time.
         """
         chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
         alive = [self.hire() for _ in range(workers)]
@@ -144,10 +145,13 @@ async def read_all(log: Log, limit: int = 1000) -> list[LogEntry]:
 
 
 async def examine(log: Log, members: Sequence[Member], size: int = 0) -> CrewVerdict:
-    """Compare the log with what its writers were promised.
+    """Compare the log with the acknowledgements of its writers.
 
-    lost: acknowledged, but not at the promised place; doubled: written twice, acknowledged or not; spoilt: bytes that
-    no worker wrote. A record may be there without acknowledgement: its writer was killed between the two.
+    lost     acknowledged, but not at the acknowledged place
+    doubled  written twice, acknowledged or not
+    spoilt   bytes that no worker wrote
+
+    A record may be there without acknowledgement: its writer was killed between the two.
     """
     entries = await read_all(log)
     doubled, spoilt, lost = [], [], []
@@ -168,8 +172,8 @@ async def examine(log: Log, members: Sequence[Member], size: int = 0) -> CrewVer
 
 
 def _promises(member: Member) -> Iterator[tuple[int, str, int]]:
-    """(seq, name, number) of each acknowledged record."""
-    # A line without its end was being written at the time of death: not a promise yet.
+    """Yield (seq, name, number) of each acknowledged record."""
+    # A line without its end was being written when the worker was killed. It does not count as an acknowledgement.
     lines = member.acks.read_text().split("\n")[:-1] if member.acks.exists() else []
     for line in lines:
         seq, number, count = map(int, line.split())

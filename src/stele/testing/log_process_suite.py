@@ -2,9 +2,9 @@
 
     class TestMyLogProcesses(LogProcessConformance):
         @pytest.fixture
-        def url(self, tmp_path): ...    # of a new, empty log, for stele.storage.open_log in any process
+        def url(self, tmp_path): ...    # URL of a new, empty log, for stele.storage.open_log in any process
 
-Set `STELE_KILL_SECONDS` to go on killing for longer than five seconds; pytest's `--log-cli-level=INFO` shows the count.
+Set `STELE_KILL_SECONDS` to kill for longer than five seconds; pytest's `--log-cli-level=INFO` shows the count.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LogProcessConformance:
-    """What a log promises to several processes, some of which die."""
+    """Tests of a log with several processes, some of which are killed."""
 
     fair: ClassVar[float] = 0.7
-    """With turns, the least share a writer may get, as a part of the mean share."""
+    """The smallest share that a writer may get with turns, as a fraction of the mean share."""
 
     contention_seconds: ClassVar[float] = 3.0
-    """How long writers contend."""
+    """Seconds for which writers compete."""
 
     @pytest.mark.parametrize("turn", [True, False], ids=["turn", "no turn"])
     def test_contending_writers(self, url: str, tmp_path: Path, turn: bool) -> None:
-        """Eight processes at once lose nothing, double nothing, leave no gap; in turns each gets its share.
+        """Eight processes at once lose no record, double none and leave no gap; with turns each gets its share.
 
-        A busy machine may hold up one of them for a while; over a longer time that evens out.
+        A busy machine may delay one of them for a while, so the test is repeated with more time if the shares are
+        unfair.
         """
         with Crew(url, tmp_path, turn=turn) as crew:
             for times in (1, 4, 16):
@@ -56,7 +57,7 @@ class LogProcessConformance:
         assert is_fair or not turn, shares
 
     def test_killed_writers(self, url: str, tmp_path: Path) -> None:
-        """However often writers are killed in the middle of appends, what was acknowledged is there, once, unspoilt."""
+        """When writers are killed during appends, every acknowledged record is in the log, once and unchanged."""
         seconds = float(os.environ.get("STELE_KILL_SECONDS", "5"))
         seed = int.from_bytes(os.urandom(4))
         with Crew(url, tmp_path, batch=3) as crew:

@@ -1,4 +1,4 @@
-"""The contract of `stele.core.ports.Log` as tests; every driver runs them.
+"""The contract of `stele.core.ports.Log` as tests, for every driver.
 
     class TestMyLog(LogConformance):
         @pytest.fixture
@@ -27,11 +27,11 @@ __all__ = ["LogConformance", "Opener"]
 Opener = Callable[[], Awaitable[Log]]
 
 _MOMENT: Final = 9.0
-"""Seconds that something may take which takes a moment: a driver that waits in vain for a turn goes on after ten."""
+"""Timeout in seconds for quick operations. It is less than ten: then a driver gives up waiting for a turn."""
 
 
 async def _do_in_a_moment(work: Coroutine[Any, Any, Any]) -> Any:
-    """Await what may not take long, not counting time for which this process is stopped. Raises `TimeoutError`."""
+    """Await a quick operation, not counting time for which this process is stopped. Raises `TimeoutError`."""
     task = asyncio.create_task(work)
     for _ in range(int(_MOMENT * 10)):
         await asyncio.wait([task], timeout=0.1)
@@ -42,7 +42,7 @@ async def _do_in_a_moment(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def _append_until_written(log: Log, records: list[bytes]) -> int:
-    """As a node does: on a conflict look again, and retry. The number of conflicts."""
+    """Append with retries like a node: on a conflict read the head again. Returns the number of conflicts."""
     conflicts = 0
     while not await log.append(await log.head(), records):
         conflicts += 1
@@ -52,17 +52,17 @@ async def _append_until_written(log: Log, records: list[bytes]) -> int:
 
 @pytest.mark.asyncio
 class LogConformance:
-    """What a log promises within one process, over one or several handles."""
+    """Tests of a log within one process, with one or several handles."""
 
     settles: ClassVar[bool] = True
-    """False for a driver whose `changed` cannot know and always says yes."""
+    """False for a driver whose `has_changed` always returns True."""
 
     durable: ClassVar[bool] = True
-    """False for a driver whose log is gone with its last handle."""
+    """False for a driver whose log is lost when its last handle is closed."""
 
     @pytest_asyncio.fixture
     async def another(self, opener: Opener) -> AsyncIterator[Opener]:
-        """Open one more handle on this test's log; closed after the test."""
+        """Yield a function that opens one more handle on this test's log. The handles are closed after the test."""
         handles: list[Log] = []
 
         async def open_one() -> Log:
@@ -75,7 +75,7 @@ class LogConformance:
 
     @pytest_asyncio.fixture
     async def log(self, another: Opener) -> Log:
-        """Return the first handle."""
+        """Return the first handle on the log."""
         return await another()
 
     # --- append and tail --------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class LogConformance:
         assert await log.load_snapshot() is None
 
     async def test_is_dense_from_one(self, log: Log) -> None:
-        """Records get the numbers 1, 2, 3 … however they are batched."""
+        """Records get the numbers 1, 2, 3 …, in batches of any size."""
         assert await log.append(0, [b"a"])
         assert await log.append(1, [b"b", b"c"])
         assert await log.append(3, [b"d"])
@@ -108,7 +108,7 @@ class LogConformance:
         assert await log.append(2, [b"c"])
 
     async def test_refuses_what_another_handle_overtook(self, log: Log, another: Opener) -> None:
-        """The first writer wins over all handles; the loser succeeds after catching up."""
+        """The first writer of all handles wins; the other one succeeds after catching up."""
         other = await another()
         assert await other.append(0, [b"first"])
         assert await log.append(0, [b"second", b"third"]) is False
@@ -117,7 +117,7 @@ class LogConformance:
         assert [entry.record for entry in await other.tail(0, 9)] == [b"first", b"second", b"third"]
 
     async def test_one_of_many_simultaneous_appends_wins(self, log: Log, another: Opener) -> None:
-        """Of appends racing for the same place, through one handle and several, exactly one is written, whole."""
+        """Of concurrent appends at one place, through one or several handles, exactly one is written, completely."""
         handles = [log, log, *[await another() for _ in range(4)]]
         batches = [[b"%d-%d" % (i, j) for j in range(3)] for i in range(len(handles))]
         won = await asyncio.gather(*(handle.append(0, batch) for handle, batch in zip(handles, batches, strict=True)))
@@ -125,7 +125,7 @@ class LogConformance:
         assert [entry.record for entry in await read_all(log)] == batches[won.index(True)]
 
     async def test_batches_appear_whole(self, log: Log, another: Opener) -> None:
-        """A reader sees all of a batch or nothing of it, at any moment."""
+        """A reader always sees either all records of a batch or none."""
         other = await another()
         writing = asyncio.create_task(self._write_batches(log, batches=20, size=50))
         heads = []
@@ -142,7 +142,7 @@ class LogConformance:
             assert await log.append(i * size, [b"%d" % i] * size)
 
     async def test_appends_nothing(self, log: Log) -> None:
-        """An empty batch writes nothing, and still says whether the head is as expected."""
+        """An empty batch writes nothing, and returns whether the head is as expected."""
         assert await log.append(0, [])
         assert await log.append(1, []) is False
         assert await log.head() == 0
@@ -151,19 +151,19 @@ class LogConformance:
         assert await log.append(0, []) is False
 
     async def test_keeps_every_byte(self, log: Log) -> None:
-        """Records come back as they went in: empty, all byte values, text, line ends."""
+        """Records are read exactly as written: empty ones, all byte values, text, line ends."""
         records = [b"", bytes(range(256)), "Ünïcode ✓".encode(), b"\0\0", b"a\r\nb\n", b'{"a": 1}']
         assert await log.append(0, records)
         assert [entry.record for entry in await log.tail(0, 99)] == records
 
     async def test_takes_big_records(self, log: Log, another: Opener) -> None:
-        """Ten megabytes in one record, between small ones, survive."""
+        """A record of ten megabytes between small ones is stored unchanged."""
         big = bytes(os.urandom(1 << 20)) * 10
         assert await log.append(0, [b"before", big, b"after"])
         assert await (await another()).tail(0, 9) == [(1, b"before"), (2, big), (3, b"after")]
 
     async def test_tail_keeps_its_limits(self, log: Log) -> None:
-        """A tail starts after `after`, ends at the limit or at the head, and is empty where nothing is."""
+        """A tail starts after `after`, ends at the limit or at the head, and is empty when there are no records."""
         assert await log.append(0, [b"%d" % i for i in range(1, 8)])
 
         async def seqs(after: int, limit: int) -> list[int]:
@@ -176,27 +176,28 @@ class LogConformance:
         assert await seqs(7, 3) == await seqs(99, 3) == await seqs(0, 0) == await seqs(0, -1) == []
 
     async def test_tail_pages_through_many(self, log: Log) -> None:
-        """Thousands of records come back in pages of any size without gap or repetition."""
+        """Thousands of records are read in pages of any size without gap or repetition."""
         records = [b"record %d" % i for i in range(3000)]
         assert await log.append(0, records)
         for page in (7, 64, 1000, 5000):
             assert [entry.record for entry in await read_all(log, page)] == records
 
     async def test_cancelled_append_is_all_or_nothing(self, log: Log, another: Opener) -> None:
-        """Whoever cancels an append finds either all of its batch or none, and the log goes on."""
+        """A cancelled append has written all of its batch or none, and the log stays usable."""
         for i in range(10):
             head = await log.head()
             append = asyncio.create_task(log.append(head, [b"%d" % i] * 5))
             await asyncio.sleep(0.0005 * i)
             append.cancel()
             await asyncio.gather(append, return_exceptions=True)
-            assert await log.append(await log.head(), []) in {True, False}  # queues behind what may be under way
+            # Waits for appends that may still be running
+            assert await log.append(await log.head(), []) in {True, False}
             assert await (await another()).head() in {head, head + 5}
         await _append_until_written(log, [b"end"])
         assert (await read_all(log))[-1].record == b"end"
 
     async def test_many_handles_lose_nothing(self, log: Log, another: Opener) -> None:
-        """Twenty handles that append at once, each retrying after conflicts, have all written exactly once."""
+        """Twenty handles that append at once, each retrying after conflicts, write every record exactly once."""
         handles = [await another() for _ in range(20)]
 
         async def write(i: int, handle: Log) -> None:
@@ -213,7 +214,7 @@ class LogConformance:
     # --- head, changed, wait ----------------------------------------------------------------------------------------
 
     async def test_head_is_a_barrier(self, log: Log, another: Opener) -> None:
-        """Once an append has returned, every handle's head and tail know it."""
+        """Once an append has returned, head and tail of every handle include its records."""
         readers = [await another() for _ in range(3)]
         for i in range(30):
             assert await log.append(i, [b"%d" % i])
@@ -222,9 +223,9 @@ class LogConformance:
                 assert await reader.tail(i, 5) == [(i + 1, b"%d" % i)]
 
     async def test_changed_never_misses(self, log: Log, another: Opener) -> None:
-        """Once an append has returned, the next `changed` of other handles says so, whatever they did between.
+        """Once an append has returned, the next `has_changed` of other handles is True, whatever they called before.
 
-        Where notices may be late, it says so a moment later.
+        For a log that does not notice at once, it becomes True a moment later.
         """
         other = await another()
         for i in range(30):
@@ -240,7 +241,7 @@ class LogConformance:
             assert has_changed
 
     async def test_changed_settles(self, log: Log, another: Opener) -> None:
-        """While nobody writes, `changed` says no: a hint that always says yes would be of no use."""
+        """While no handle writes, `has_changed` returns False, unless the driver cannot know that."""
         other = await another()
         assert await log.append(0, [b"x"])
 
@@ -250,20 +251,20 @@ class LogConformance:
         expected = [not self.settles] * 3
         deadline = time.monotonic() + (0 if other.notices_at_once else 60)
         other.has_changed()
-        # A notice may be on its way.
+        # A notification may still be on its way.
         while (answer := ask()) != expected and time.monotonic() < deadline:  # noqa: ASYNC110 - a hint
             await asyncio.sleep(0.1)
         assert answer == expected
 
     async def test_wait_ends_at_once_when_there_is_something(self, log: Log) -> None:
-        """Nobody waits for what is already there."""
+        """`wait` returns at once when there is a record after `after`."""
         assert await log.append(0, [b"a"])
         start = time.monotonic()
         await log.wait(0, 600)
         assert time.monotonic() - start < 120
 
     async def test_wait_wakes_up(self, log: Log, another: Opener) -> None:
-        """An append through another handle, or the same, ends the wait long before its time is up."""
+        """An append through another handle, or the same, ends the wait long before its timeout."""
         other = await another()
         for i, writer in enumerate((other, log)):
             waiting = asyncio.create_task(log.wait(i, 600))
@@ -275,7 +276,7 @@ class LogConformance:
 
     @pytest.mark.parametrize("timeout", [0.0, 0.2])
     async def test_wait_gives_up(self, log: Log, timeout: float) -> None:  # noqa: ASYNC109 - it is what is tested
-        """Without an append the wait ends when its time is up, not before, and is no error."""
+        """Without an append the wait ends at its timeout, not before, and without an error."""
         start = time.monotonic()
         await log.wait(0, timeout)
         assert timeout * 0.9 <= time.monotonic() - start < timeout + 120
@@ -283,7 +284,7 @@ class LogConformance:
     # --- turns ------------------------------------------------------------------------------------------------------
 
     async def test_turns_exclude_each_other(self, log: Log, another: Opener) -> None:
-        """No two holders at a time, among tasks of one handle and among handles; everyone's turn comes."""
+        """Only one task of all handles holds the turn at a time, and every task gets its turn."""
         handles = [log, log, log, *[await another() for _ in range(5)]]
         inside = 0
         order: list[int] = []
@@ -297,7 +298,7 @@ class LogConformance:
                     now = time.monotonic()
                     last, longest_rest = now, max(longest_rest, now - last)
                     inside += 1
-                    # Where this process was stopped for seconds, nobody waits for a turn any longer.
+                    # If this process was stopped for seconds, the others have given up waiting for a turn.
                     assert inside == 1 or longest_rest > 5
                     await asyncio.sleep(0.001)
                     inside -= 1
@@ -319,13 +320,13 @@ class LogConformance:
         assert await log.head() == 25
 
     async def test_turn_is_not_needed(self, log: Log, another: Opener) -> None:
-        """Someone else's turn keeps nobody from appending."""
+        """A handle can append while another handle holds the turn."""
         other = await another()
         async with other.turn():
             assert await _do_in_a_moment(log.append(0, [b"a"]))
 
     async def test_failed_turn_is_given_back(self, log: Log, another: Opener) -> None:
-        """An exception within a turn passes through and frees the turn."""
+        """An exception within a turn propagates and releases the turn."""
         other = await another()
 
         async def append_in_turn() -> bool:
@@ -338,7 +339,7 @@ class LogConformance:
         assert await _do_in_a_moment(append_in_turn())
 
     async def test_cancelled_waiter_leaves_no_lock_behind(self, log: Log, another: Opener) -> None:
-        """A task cancelled while waiting for its turn, at any moment, blocks neither its own handle nor the others."""
+        """A task cancelled at any moment while waiting for its turn blocks neither its own handle nor the others."""
         other, third = await another(), await another()
 
         async def take(handle: Log) -> None:
@@ -353,7 +354,7 @@ class LogConformance:
                 if i % 2:
                     waiting[1].cancel()
             if i % 3 == 0:
-                waiting[2].cancel()  # perhaps in the very moment it is granted
+                waiting[2].cancel()  # perhaps at the moment when the turn is granted
             await asyncio.gather(*waiting, return_exceptions=True)
             for handle in (third, other, log):
                 await _do_in_a_moment(take(handle))
@@ -361,7 +362,7 @@ class LogConformance:
     # --- snapshots and erasure --------------------------------------------------------------------------------------
 
     async def test_snapshot_comes_back(self, log: Log, another: Opener) -> None:
-        """The newest snapshot is kept, for every handle; one that comes late does not replace a later one."""
+        """Every handle reads the newest snapshot; saving an older one afterwards does not replace it."""
         assert await log.append(0, [b"x"] * 9)
         other = await another()
         big = os.urandom(3 << 20)
@@ -376,7 +377,7 @@ class LogConformance:
         assert await log.head() == 9
 
     async def test_erase_replaces_one_record(self, log: Log, another: Opener) -> None:
-        """An erased record reads as its replacement, shorter or longer; numbers and neighbours stay."""
+        """An erased record reads as its replacement, shorter or longer. Numbers and other records stay unchanged."""
         other = await another()
         assert await log.append(0, [b"a", b"secret" * 1000, b"c", b"d"])
         await log.erase(2, b"")
@@ -387,7 +388,7 @@ class LogConformance:
 
     @pytest.mark.parametrize("seq", [-1, 0, 3])
     async def test_erase_needs_a_record(self, log: Log, seq: int) -> None:
-        """There is nothing to erase outside of the log, and trying to writes nothing."""
+        """Erasing a record outside of the log raises `StoreError` and writes nothing."""
         assert await log.append(0, [b"a", b"b"])
         with pytest.raises(StoreError):
             await log.erase(seq, b"x")
@@ -396,7 +397,7 @@ class LogConformance:
     # --- writability ------------------------------------------------------------------------------------------------
 
     async def test_a_sound_log_is_writable(self, log: Log, another: Opener) -> None:
-        """Asking writes nothing, before the first append and after it; a log that was never restored lacks nothing."""
+        """`require_writable` succeeds and writes nothing; a log that was never restored lacks no records."""
         other = await another()
         await log.require_writable()
         assert await log.append(0, [b"a"])
@@ -408,7 +409,7 @@ class LogConformance:
     # --- close ------------------------------------------------------------------------------------------------------
 
     async def test_close_twice(self, log: Log, another: Opener) -> None:
-        """Closing is final for the handle, harmless when repeated, and none of the other handles' business."""
+        """A closed handle raises `StoreError`, can be closed again, and does not affect other handles."""
         other = await another()
         assert await log.append(0, [b"a"])
         await log.close()
@@ -425,7 +426,7 @@ class LogConformance:
         assert await other.head() == 2
 
     async def test_log_outlives_its_handles(self, opener: Opener) -> None:
-        """After the last handle is closed the log is still on its medium."""
+        """After the last handle is closed, the log can be opened again with all its records."""
         if not self.durable:
             pytest.skip("this log is not durable")
         log = await opener()

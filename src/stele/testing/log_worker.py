@@ -1,10 +1,10 @@
-"""One process that appends to a log as fast as it can: the suites and benches run several and kill some.
+"""One process that appends to a log as fast as it can. The suites and benchmarks run several of them and kill some.
 
     python -m stele.testing.log_worker --url sqlite:////tmp/log.db --name w1 --acks w1.acks --seconds 2 --turn
 
-It says `ready` on standard output, starts at the first line on standard input, and ends with one line of JSON
+It prints `ready` on standard output, starts at the first line on standard input, and ends with one line of JSON
 (`WorkerReport`). Each acknowledged batch is written to the acks file, if one is named, and fsynced there before the
-next one is tried.
+next batch is appended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHUNK = 1000
 
 
 class WorkerReport(msgspec.Struct, frozen=True):
-    """What a worker did: records acknowledged, appends refused because the head had moved, latencies in ms."""
+    """Counts of a worker: records acknowledged, appends refused because the head had moved, latencies in ms."""
 
     acknowledged: int
     conflicts: int
@@ -39,7 +39,10 @@ class WorkerReport(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """The command line: seconds 0 means until killed; size 0 means sizes that vary from record to record."""
+    """The options of the command line.
+
+    seconds 0 means until killed. size 0 means sizes that vary from record to record.
+    """
 
     url: str
     name: str
@@ -51,13 +54,16 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def record_of(name: str, number: int, size: int = 0) -> bytes:
-    """Return the record a worker writes as its number-th: a head that says so, and bytes nobody else would write."""
+    """Return the record number `number` of a worker: a head with name and number, and bytes derived from the head."""
     head = b"%s %d\n" % (name.encode(), number)
     return head + shake_128(head).digest(max(size or 40 + number * 37 % 2000, len(head) + 16) - len(head))
 
 
 class _Acks:
-    """Remembers, through a crash, what the log has promised: lines of `first_seq first_number count`; '' is no file."""
+    """Stores acknowledgements durably, as lines of `first_seq first_number count`.
+
+    With the path '' it stores nothing.
+    """
 
     def __init__(self, path: str) -> None:
         self._file = FileIO(path, "a") if path else None
@@ -93,7 +99,7 @@ async def work(log: Log, order: Order, acks: _Acks) -> WorkerReport:
 
 
 async def catch_up(log: Log, head: int) -> int:
-    """Read, as a node does, what was written after head; the new head."""
+    """Read the records after head, like a node, and return the new head."""
     while entries := await log.tail(head, _CHUNK):
         if [entry.seq for entry in entries] != list(range(head + 1, head + 1 + len(entries))):
             raise AssertionError(f"the tail after {head} is not dense")
@@ -102,7 +108,7 @@ async def catch_up(log: Log, head: int) -> int:
 
 
 async def run(order: Order) -> WorkerReport:
-    """Open the log, wait for the start signal, work, close."""
+    """Open the log, wait for the start signal, append, and close."""
     log = await open_log(order.url)
     acks = _Acks(order.acks)
     sys.stdout.write("ready\n")
@@ -115,7 +121,7 @@ async def run(order: Order) -> WorkerReport:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m stele.testing.log_worker", description=__doc__)
     parser.add_argument("--url", required=True)
     parser.add_argument("--name", required=True)

@@ -1,6 +1,6 @@
-"""Fixture of pytest: `stele_registry`, a registry on a random port, empty for each test.
+"""Pytest fixture `stele_registry`: a registry on a random port, empty for each test.
 
-The marker `stele_schemas` says what is registered when the test begins:
+The marker `stele_schemas` lists the schemas that are registered when the test begins:
 
     @pytest.mark.stele_schemas({"orders-value": '{"type": "string"}'})
     def test_my_producer(stele_registry):
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known (pytest calls this)."""
+    """Register the marker. Pytest calls this function."""
     config.addinivalue_line("markers", "stele_schemas(schemas): what `stele_registry` has when the test begins")
 
 
 @pytest.fixture(scope="session")
 def stele_registry_server() -> Iterator[RegistryBox]:
-    """Return the registry all tests of a run share; use `stele_registry`, which empties it before each."""
+    """Return the registry that all tests of a run share. Use `stele_registry`, which empties it before each test."""
     with registry(port=0) as box:
         yield box
 

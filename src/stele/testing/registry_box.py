@@ -1,9 +1,9 @@
-"""A registry for tests: in this process, with schemas in it from the start, and failing when told to.
+"""A registry for tests: in this process, with schemas from the start, and with failures on request.
 
     with registry({"orders-value": '{"type": "string"}'}) as box:
         assert box.client.version("orders-value").id == 1
 
-Everything is real (the server, its dialects, its rules) but for the log, which is in memory.
+The server, its dialects and its rules are the real ones. Only the log is in memory.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class RegistryBox:
     """A registry in this process. Use it as a context manager, `with` or `async with`.
 
     Attributes:
-        url: Base URL; without a port only `client`, `async_client` and the transports know the way there.
+        url: Base URL. Without a port, only `client`, `async_client` and the transports can reach it.
         app: The ASGI application, for other clients: `httpx.ASGITransport(box.app)`. Any event loop may call it.
-        registered: What `schemas` was registered as, in its order.
+        registered: The registered schemas, in the order of `schemas`.
     """
 
     def __init__(self, schemas: Schemas = None, *, port: int | None = None, **settings: Any) -> None:
         """Start a registry.
 
         Args:
-            schemas: What to register first.
+            schemas: Schemas to register first.
             port: TCP port to listen on, too; 0 takes a free one, None listens on none.
-            **settings: ServerSettings of the server, as in `stele.toml`.
+            **settings: Settings of the server, as in `stele.toml`.
         """
         self._failing: FailingApp | None = None
         if not structlog.is_configured():
@@ -74,13 +74,13 @@ class RegistryBox:
 
     @cached_property
     def client(self) -> SchemaRegistryClient:
-        """A blocking client without a cache, which does not try again: tests see what happens."""
+        """A blocking client without a cache and without retries, so that tests see every request."""
         transport = None if self._listener is not None else self.transport
         return SchemaRegistryClient(self.url, transport=transport, retry=Retry(rounds=1), cache_size=0, cache_ttl=0)
 
     @cached_property
     def async_client(self) -> AsyncSchemaRegistryClient:
-        """The same to be awaited."""
+        """An async client without a cache and without retries."""
         transport = None if self._listener is not None else self.async_transport
         return AsyncSchemaRegistryClient(
             self.url, transport=transport, retry=Retry(rounds=1), cache_size=0, cache_ttl=0
@@ -88,22 +88,22 @@ class RegistryBox:
 
     @property
     def transport(self) -> httpx.BaseTransport:
-        """For blocking httpx clients: `httpx.Client(transport=box.transport, base_url=box.url)`."""
+        """Transport for blocking httpx clients: `httpx.Client(transport=box.transport, base_url=box.url)`."""
         return _Transport(InProcessTransport(self._server))
 
     @property
     def async_transport(self) -> httpx.AsyncBaseTransport:
-        """For httpx clients that are awaited."""
+        """Transport for async httpx clients."""
         return _AsyncTransport(httpx.ASGITransport(self._server))
 
     @property
     def requests(self) -> list[str]:
-        """The requests so far, as `GET /subjects`."""
+        """The requests so far, such as `GET /subjects`."""
         assert self._failing is not None
         return list(self._failing.requests)
 
     def register_all(self, schemas: Schemas) -> list[RegisteredSchema]:
-        """Register schemas in their order. Raises what a registration raises."""
+        """Register schemas in their order. Raises the error of the first registration that fails."""
         return [self.client.register(subject, schema) for subject, schema in _read_schemas(schemas)]
 
     def fail(
@@ -116,15 +116,15 @@ class RegistryBox:
         drop: bool = False,
         times: int = 1,
     ) -> None:
-        """Let the next requests fail, or be slow.
+        """Make the next requests fail or delay them.
 
         Args:
             path: Pattern of paths with `*`, such as `/subjects/*`.
             method: GET, POST … or `*` for all.
             status: Answer with this status.
             latency: Seconds to wait before anything else.
-            drop: End the connection without an answer.
-            times: How many requests; -1 for all from now on, until `heal`.
+            drop: End the connection without a response.
+            times: Number of requests; -1 for all from now on, until `heal`.
         """
         if status is None and not latency and not drop:
             raise InvalidRequest("a failure needs a status, a latency or drop=True")
@@ -132,30 +132,30 @@ class RegistryBox:
         self._failing.add_failure(InjectedFailure(path, method, status, latency, drop, times=times))
 
     def call_before(self, path: str, action: Callable[[], object], *, method: str = "*", times: int = 1) -> None:
-        """Call a function when a request comes, and answer the request afterwards: for tests of races.
+        """Call a function when a request arrives, before the request is answered; for tests of races.
 
         Args:
             path: Pattern of paths with `*`, such as `/schemas/ids/*`.
             action: The function, called in a thread; it may use `client`.
             method: GET, POST … or `*` for all.
-            times: How many requests; -1 for all from now on, until `heal`.
+            times: Number of requests; -1 for all from now on, until `heal`.
         """
         assert self._failing is not None
         self._failing.add_failure(InjectedFailure(path, method, action=action, times=times))
 
     def heal(self) -> None:
-        """Let no request fail any more; `requests` begins anew."""
+        """Remove all failures and clear `requests`."""
         assert self._failing is not None
         self._failing.clear()
 
     def reset(self, schemas: Schemas = None) -> None:
-        """Empty the registry (subjects, ids, settings), let nothing fail, and register schemas."""
+        """Empty the registry (subjects, ids, settings), remove all failures, and register schemas."""
         self.heal()
         self._server.empty_log()
         self.registered = self.register_all(schemas)
 
     def close(self) -> None:
-        """Stop the registry; its memory is gone."""
+        """Stop the registry. Its data are lost."""
         if "client" in self.__dict__:
             self.client.close()
         if self._listener is not None:
@@ -215,7 +215,7 @@ class _Listener:
 
 
 class _Transport(httpx.BaseTransport):
-    """Tells a dropped connection in the words of httpx, as a real one would be told."""
+    """Raises httpx's own error for a dropped connection, as a real transport would."""
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._transport = transport
@@ -229,7 +229,7 @@ class _Transport(httpx.BaseTransport):
 
 
 class _AsyncTransport(httpx.AsyncBaseTransport):
-    """As `_Transport`, to be awaited."""
+    """Like `_Transport`, for async clients."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
@@ -269,7 +269,10 @@ def _to_schema(schema: SchemaLike) -> Schema:
 
 
 def _read_folder(folder: Path) -> Iterator[tuple[str, Schema]]:
-    """Files by subject, and of a subject's folder by the numbers in their names."""
+    """Yield subjects and schemas from files.
+
+    The files in a subject's folder are in order of the numbers in their names.
+    """
     for path in sorted(folder.iterdir()):
         files = sorted(path.iterdir(), key=_version_in_name) if path.is_dir() else [path]
         for file in files:

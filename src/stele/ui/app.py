@@ -61,7 +61,7 @@ _ROUTES: Final = (
     *journal_feed.ROUTES,
     *assets.ROUTES,
 )
-"""Endpoints that are no pages, besides those to log in."""
+"""Endpoints that are not pages, except those for logging in and out."""
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:
@@ -70,9 +70,9 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
 
 
 def refuse_changes(app: ASGIApp) -> ASGIApp:
-    """Middleware: pages that are read-only refuse every request that may change something.
+    """Wrap the application: if the pages are read-only, reject every request that may change something.
 
-    Raises `ReadOnly`.
+    The wrapped application raises `ReadOnly` for such a request.
     """
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:

@@ -28,8 +28,8 @@ _KEPT: Final = "public, max-age=31536000, immutable"
 class Asset(NamedTuple):
     """A file that pages load.
 
-    name    of the file
-    digest  begin of its SHA-256, in hexadecimal digits
+    name    name of the file
+    digest  first 16 hexadecimal digits of its SHA-256
     body    its bytes
     type    its media type
     """
@@ -58,7 +58,7 @@ def _make_asset(name: str, body: bytes, media_type: str) -> Asset:
 
 
 def asset_path(name: str) -> str:
-    """Return the path of a file below `/ui`. Raises `KeyError` for none of them."""
+    """Return the path of a file below `/ui`. Raises `KeyError` for an unknown file."""
     asset = list_assets()[name]
     return f"/static/{asset.digest}/{name}"
 
@@ -66,7 +66,7 @@ def asset_path(name: str) -> str:
 @get("/ui/static/{digest:str}/{file:str}", opt=NO_RIGHT_NEEDED | {ANSWERS_ANYBODY: True})
 async def get_asset(request: Request[Any, Any, Any], digest: FromPath[str], file: FromPath[str]) -> Response[bytes]:
     # GET /ui/static/{digest}/{file}
-    """Return a file that pages load; at the address of another release, the one of this release."""
+    """Return a file that pages load. An address with the hash of another release returns the file of this release."""
     asset = list_assets().get(file)
     if asset is None:
         raise NotFoundException

@@ -1,4 +1,4 @@
-"""Answers to errors: a page of its own for each kind, and for a JSON twin the shape of the native API's errors."""
+"""Responses to errors: an HTML page for pages, and for a JSON twin the shape of the native API's errors."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _ADVICE: Final = {
     500: "This is a defect. The log of the server says how it came about.",
     503: "The registry is busy or cannot reach its store. Load the page again in a moment.",
 }
-"""What to do, by HTTP status."""
+"""Advice to the user, by HTTP status."""
 
 
 class ErrorPage(msgspec.Struct, frozen=True):
-    """A page that says what went wrong.
+    """A page that reports an error.
 
     status     HTTP status
     title      its common name
     message    what went wrong
     advice     what to do
-    operation  the missing right; '' where it is none
+    operation  the missing right; '' if the error is not about a right
     """
 
     status: int
@@ -51,7 +51,7 @@ class ErrorPage(msgspec.Struct, frozen=True):
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-    """Return the answer to an error. The exception handler of the pages."""
+    """Return the response to an error. This is the exception handler of the pages."""
     status = http_status(error)
     if status >= 500:
         log_failure(_logger, request.scope["path"], error)
@@ -72,7 +72,7 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 
 def _lead_to_login(page: PageRequest) -> Response[bytes]:
-    """Return an answer after which the browser shows the login page, and then the page that was asked for."""
+    """Return a redirect to the login page, which leads back to the requested page after the login."""
     scope = page.request.scope
     path, query = "", ""
     if scope["method"] in {"GET", "HEAD"}:

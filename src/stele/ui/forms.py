@@ -1,7 +1,7 @@
-"""Pages with a form: what is sent is checked, shown again beside what is wrong with it, or done and led on from.
+"""Pages with a form. A submitted form is shown again with its problems, or it is carried out.
 
-A form is sent to the address of its page, with `.json` behind it for the JSON twin, as a browser sends it or as a JSON
-object. Whether another site made the browser send it is the server's business (`server.site_guard`).
+A form is sent to the address of its page, or with `.json` behind it to the JSON twin. The body is that of a browser's
+form, or a JSON object. Requests that another site made the browser send are rejected by `server.site_guard`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from stele.errors import InvalidRequest, TooLarge
 from stele.ui.pages import Page, PageFrame, PageRequest, create_handlers, render_page
 
 CHANGES_NOTHING: Final = "stele_changes_nothing"
-"""Option of an endpoint for POST that only asks: read-only pages answer it."""
+"""Option of a POST endpoint that only reads. Read-only pages serve such endpoints."""
 _MOST_VALUES: Final = 500
 _FORM: Final = "application/x-www-form-urlencoded"
 _UPLOAD: Final = "multipart/form-data"
 
 
 class FieldProblem(msgspec.Struct, frozen=True):
-    """What is wrong with a field of a form.
+    """A problem with a field of a form.
 
     field    its name; '' for the form as a whole
     message  what is wrong, and what would be right
-    line     of the field's text, from 1; None where it has none
+    line     line of the field's text, from 1; None if the problem is not about a line
     """
 
     field: str
@@ -43,16 +43,16 @@ class FieldProblem(msgspec.Struct, frozen=True):
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """Where a form leads that did what it should; location is a path below `/ui`."""
+    """The page to which a successful form redirects; location is its path below `/ui`."""
 
     location: str
 
 
 class Form:
-    """What was sent.
+    """Values and files of a submitted form.
 
     Args:
-        values: Of the fields, by name; several of one name stand in their order.
+        values: Values of the fields, by name; several values of one name keep their order.
         files: Uploaded files that are not empty, by name of the field.
     """
 
@@ -61,7 +61,7 @@ class Form:
         self.files = files or {}
 
     def get(self, name: str, default: str = "") -> str:
-        """Return the last value of a field."""
+        """Return the last value of a field, or the default if the field is missing."""
         values = self._values.get(name)
         return values[-1] if values else default
 
@@ -71,7 +71,7 @@ class Form:
 
 
 async def read_form(request: Request[Any, Any, Any]) -> Form:
-    """Return the form that a request sends. Raises `InvalidRequest`, `TooLarge`."""
+    """Return the form in the body of a request. Raises `InvalidRequest`, `TooLarge`."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type == _UPLOAD:
         return await _read_upload(request)
@@ -115,16 +115,16 @@ async def _read_upload(request: Request[Any, Any, Any]) -> Form:
 
 
 Submit = Callable[[PageRequest, Form], Awaitable[msgspec.Struct]]
-"""Does what a form asks for: returns what its page shows then (`problems` are what is wrong), or a `Destination`."""
+"""Carries out a form. Returns the content of its page (`problems` holds what is wrong), or a `Destination`."""
 
 
 class FormPage(NamedTuple):
     """A page with a form.
 
-    page       with the empty form
-    submit     what becomes of a form that was sent; its name and docstring are those of the endpoint
-    right      the right that sending it wants
-    asks_only  whether sending it changes nothing
+    page       the page with the empty form
+    submit     carries out a submitted form; its name and docstring are those of the endpoint
+    right      the right that is needed to submit it
+    asks_only  whether submitting it changes nothing
     """
 
     page: Page
@@ -134,7 +134,7 @@ class FormPage(NamedTuple):
 
 
 def create_form_handlers(form_page: FormPage) -> list[HTTPRouteHandler]:
-    """Return the endpoints of a page with a form: the page, what it is sent to, and the JSON twins of both."""
+    """Return the endpoints of a page with a form: GET and POST, each as HTML and as JSON."""
     page = form_page.page
     opt = form_page.right | ({CHANGES_NOTHING: True} if form_page.asks_only else {})
 

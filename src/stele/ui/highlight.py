@@ -1,4 +1,4 @@
-"""Colours for schema texts, made on the server: keys, words, strings, numbers and comments, as HTML without scripts."""
+"""Syntax highlighting of schema texts on the server, as HTML without scripts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 LONGEST: Final = 200_000
-"""Characters of a text that gets colours; a longer one is shown without."""
+"""Maximum length of a highlighted text, in characters; a longer one is shown without colours."""
 
 _JSON: Final = re.compile(
     r'(?P<k>"(?:[^"\\\n]|\\.)*"(?=\s*:))|(?P<s>"(?:[^"\\\n]|\\.)*")|(?P<w>\b(?:true|false|null)\b)|(?P<n>-?\b\d[\d.eE+-]*)'
@@ -31,10 +31,10 @@ _PATTERNS: Final = {"avro": _JSON, "json": _JSON, "protobuf": _CODE, "thrift": _
 
 
 def highlight_text(text: str, format_name: str) -> Markup:
-    """Return a schema text as HTML, its parts in `span` elements; a text of an unknown format is only escaped.
+    """Return a schema text as HTML with `span` elements. A text of an unknown format is only escaped.
 
     Args:
-        text: What to show.
+        text: The text.
         format_name: Name of its format.
     """
     pattern = _PATTERNS.get(format_name)
@@ -51,7 +51,7 @@ def highlight_text(text: str, format_name: str) -> Markup:
 
 
 def highlight_diff(text: str) -> Markup:
-    """Return a unified diff as HTML, lines that were added or removed marked."""
+    """Return a unified diff as HTML in which added and removed lines are marked."""
     kinds = {"+": "add", "-": "del", "@": "at"}
     lines = (
         f'<span class="{kinds[line[0]]}">{escape(line)}\n</span>' if line[:1] in kinds else f"{escape(line)}\n"

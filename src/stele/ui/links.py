@@ -1,4 +1,4 @@
-"""Addresses of pages: what a page is about stands in its path, how it shows it in the query."""
+"""Addresses of pages: the path names the object, the query holds the options of the view."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def subject_path(key: SubjectKey, tab: str = "") -> str:
 
 
 def add_query(path: str, values: Mapping[str, Any]) -> str:
-    """Return a path with those values in its query that say something."""
+    """Return a path with a query of all values that are not empty."""
     query = urlencode({name: value for name, value in values.items() if value not in ("", None, False)})
     return f"{path}?{query}" if query else path
 

@@ -10,11 +10,11 @@ from stele.core.access import Operation
 class MenuItem(NamedTuple):
     """An entry of the menu.
 
-    label    what it says
-    path     of the page, below `/ui`
+    label    its text
+    path     path of the page, below `/ui`
     section  heading above it
-    right    on the whole registry, without which the entry says that it is missing; None: the page shows to each
-             caller what he may see
+    right    right on the whole registry that the page needs; without it the entry is shown disabled. None: the page
+             shows each caller what the caller may see
     """
 
     label: str

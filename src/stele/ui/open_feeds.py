@@ -1,4 +1,4 @@
-"""How many streams of the journal are open, of all callers and of each."""
+"""Counts of open journal streams: in total, and of each caller."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Final
 
 MOST_FEEDS: Final = 200
-"""Streams that one process serves at a time."""
+"""Maximum number of open streams in one process."""
 MOST_OF_CALLER: Final = 20
-"""Of these, how many one user, or one address without a user, may have."""
+"""Maximum number of open streams of one user, or of one address without a user."""
 
 
 class OpenFeeds:
@@ -21,11 +21,11 @@ class OpenFeeds:
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """Number of open streams."""
         return self._of_callers.total()
 
     def find_refusal(self, caller: str) -> str:
-        """Return why there may be no further stream of a caller; '' where there may."""
+        """Return why a caller may not open another stream; '' if the caller may."""
         if self._of_callers[caller] >= MOST_OF_CALLER:
             return f"you follow the journal {MOST_OF_CALLER} times already, which is the limit"
         if self.count >= MOST_FEEDS:
@@ -34,10 +34,10 @@ class OpenFeeds:
 
     @contextmanager
     def hold(self, caller: str) -> Iterator[None]:
-        """Count a stream of a caller while it is open."""
+        """Count a stream of a caller until the block ends."""
         self._of_callers[caller] += 1
         try:
             yield
         finally:
             self._of_callers[caller] -= 1
-            self._of_callers += Counter()  # Callers without a stream are forgotten.
+            self._of_callers += Counter()  # This drops callers without a stream.

@@ -1,4 +1,4 @@
-"""Options of the pages, and what they show of the server around them."""
+"""Options of the pages, and what they show of the server."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from stele.service.registry import Registry
 NAME: Final = "ui"
 SEGMENTS: Final = ("ui",)
 COOKIE: Final = "stele_session"
-"""Cookie of somebody who logged in."""
+"""Name of the session cookie of a logged-in user."""
 
 
 class LogIn(Protocol):
-    """Begins and ends sessions of people who log in to the pages."""
+    """Begins and ends sessions of users who log in to the pages."""
 
     @property
     def takes_passwords(self) -> bool:
-        """Whether people have user names and passwords."""
+        """Whether users can log in with a name and a password."""
         ...
 
     @property
     def takes_tokens(self) -> bool:
-        """Whether people have API keys or tokens."""
+        """Whether users can log in with an API key or a token."""
         ...
 
     @property
     def seconds(self) -> int:
-        """How long a session lasts at most."""
+        """Maximum length of a session, in seconds."""
         ...
 
     async def begin(self, user: str, secret: str, port: int, address: str) -> str:
@@ -47,17 +47,17 @@ class LogIn(Protocol):
         ...
 
     def has_session(self, headers: Headers) -> bool:
-        """Return whether a request brings the cookie of a session that goes on."""
+        """Return whether a request has the cookie of a session that is still open."""
         ...
 
 
 class SettingRow(msgspec.Struct, frozen=True):
-    """A setting of the server, for people.
+    """A setting of the server, as a page shows it.
 
-    name         of the setting
-    value        in force, as text; what may be secret is hidden
-    origin       who set it: `flag`, `environment`, `file`, `program`, or nobody (`default`)
-    description  what it is
+    name         name of the setting
+    value        value in force, as text; values that may be secret are hidden
+    origin       where the value comes from: `flag`, `environment`, `file`, `program` or `default`
+    description  meaning of the setting
     """
 
     name: str
@@ -67,11 +67,11 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 class DialectRow(msgspec.Struct, frozen=True):
-    """A dialect of the server, for people.
+    """A dialect of the server, as a page shows it.
 
-    name     in settings and metrics
-    title    for people
-    paths    what its paths begin with
+    name     name in settings and metrics
+    title    name for people
+    paths    beginnings of its paths
     openapi  path of its OpenAPI document
     """
 
@@ -82,10 +82,10 @@ class DialectRow(msgspec.Struct, frozen=True):
 
 
 class ClientWord(msgspec.Struct, frozen=True):
-    """What one kind of client calls something of a version.
+    """The name that clients of one dialect use for an attribute of a version.
 
-    word   the dialect's word for it, such as `schema id`
-    value  what it is there
+    word   the dialect's name for it, such as `schema id`
+    value  its value
     """
 
     word: str
@@ -93,11 +93,11 @@ class ClientWord(msgspec.Struct, frozen=True):
 
 
 class ClientView(msgspec.Struct, frozen=True):
-    """How clients of one dialect see a version.
+    """A version as clients of one dialect see it.
 
-    dialect  its title
-    words    what they call it
-    path     under which they read it, as a URL path; '' where they cannot
+    dialect  title of the dialect
+    words    attributes of the version, with the names of the dialect
+    path     URL path under which clients read it; '' if they cannot
     """
 
     dialect: str
@@ -110,7 +110,7 @@ def _describe_nothing(state: State, version: Version) -> Sequence[ClientView]:
 
 
 ImportVersions = Callable[[Registry, Sequence[ImportedVersion]], Awaitable[Sequence[ImportRefusal]]]
-"""Imports versions in the caller's name, of subjects in IMPORT mode, and returns those that are refused."""
+"""Imports versions of subjects in IMPORT mode with the rights of the caller, and returns the refused ones."""
 
 
 async def _import_nothing(registry: Registry, rows: Sequence[ImportedVersion]) -> Sequence[ImportRefusal]:
@@ -120,17 +120,17 @@ async def _import_nothing(registry: Registry, rows: Sequence[ImportedVersion]) -
 class UiOptions(NamedTuple):
     """Options of one deployment of the pages.
 
-    read_only          whether pages offer no change and refuse those that are sent
-    log_in             begins and ends sessions; None: nobody can log in
+    read_only          whether the pages offer no changes and reject those that are sent
+    log_in             begins and ends sessions; None: users cannot log in
     environment        name shown on every page; '' shows none
     environment_color  colour of its strip, `#rrggbb`; '' is the accent colour
     public_url         base URI of the server as browsers see it; '' is that of each request
-    max_request_bytes  longest request body
+    max_request_bytes  maximum size of a request body, in bytes
     store              kind of the store, such as `sqlite`
     pipelines          folder with the checkpoints of pipelines; '' for none
-    settings           those of the server
-    dialects           those of the server
-    describe_version   tells how clients of each dialect see a version
+    settings           settings of the server
+    dialects           dialects of the server
+    describe_version   returns how clients of each dialect see a version
     import_versions    imports versions with their numbers and ids
     """
 

@@ -1,4 +1,4 @@
-"""What a page is: a view function and a template, answered as HTML and, at the address with `.json`, as JSON."""
+"""Pages: a view function and a template, served as HTML and, at the address with `.json`, as JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _POLICY: Final = (
     "frame-ancestors 'none'",
 )
 HEADERS: Final = MappingProxyType({"content-security-policy": "; ".join(_POLICY), "referrer-policy": "same-origin"})
-"""Headers of every page: scripts and styles are files of this server, nothing else is loaded, nobody frames it."""
+"""Headers of every page: it loads scripts and styles from this server only, and no other page may frame it."""
 
 READING: Final = frozenset(
     {
@@ -58,7 +58,7 @@ READING: Final = frozenset(
         Operation.MANAGE_EXPORTERS,
     }
 )
-"""Operations that pages offer although they are read-only."""
+"""Operations that read-only pages offer."""
 
 
 DONE: Final = MappingProxyType(
@@ -79,15 +79,15 @@ DONE: Final = MappingProxyType(
         "ended": "Deleted. What it copied stays where it is.",
     }
 )
-"""What a page says of the change that led to it, by the value of `done` in its query."""
+"""Message of a page about the change that led to it, by the value of `done` in its query."""
 
 
 class Control(msgspec.Struct, frozen=True):
-    """Something the caller may want to do from a page.
+    """A link or button for an action of the caller.
 
-    label    what the link or button says
+    label    its text
     href     path of the page or form, below `/ui`
-    refusal  why it is not offered, such as the missing right; '' where it is
+    refusal  why the action is not offered, such as a missing right; '' if it is
     """
 
     label: str
@@ -112,11 +112,11 @@ class MenuSection(NamedTuple):
 
 
 class Site:
-    """What all pages of one server share.
+    """State that all pages of one server share.
 
     Args:
-        registry: What the pages are about.
-        options: Of the pages.
+        registry: The registry that the pages show.
+        options: Options of the pages.
     """
 
     def __init__(self, registry: Registry, options: UiOptions) -> None:
@@ -131,10 +131,10 @@ class Site:
 
 
 class PageRequest:
-    """A request for a page: the registry, the caller's rights, and what path and query say.
+    """A request for a page: the registry, the caller's rights, and the parameters of path and query.
 
     Args:
-        request: What was asked.
+        request: The HTTP request.
     """
 
     def __init__(self, request: Request[Any, Any, Any]) -> None:
@@ -171,15 +171,15 @@ class PageRequest:
 
     @property
     def caller_name(self) -> str:
-        """Name of the caller; '' for nobody in particular."""
+        """Name of the caller; '' for an anonymous caller."""
         return CALLER.get().principal.name
 
     def find_refusal(
         self, operation: Operation, resource: Resource = REGISTRY_RESOURCE, *, is_change: bool = False
     ) -> str:
-        """Return why the caller cannot do something from these pages, in words for a disabled control; '' if he can.
+        """Return why these pages do not offer an operation to the caller, for a disabled control; '' if they do.
 
-        is_change says that it changes something although the right is one of `READING`.
+        `is_change` states that the action changes something although the operation is one of `READING`.
         """
         if self.options.read_only and (is_change or operation not in READING):
             return "These pages are read-only (setting ui_read_only)."
@@ -190,7 +190,7 @@ class PageRequest:
     def make_control(
         self, label: str, href: str, operation: Operation, resource: Resource = REGISTRY_RESOURCE
     ) -> Control:
-        """Return a link to a page that does something; disabled, with the reason, where the right is missing."""
+        """Return a link to a page for an action. It is disabled, with the reason, if the caller lacks the right."""
         return Control(label, href, self.find_refusal(operation, resource))
 
 
@@ -206,12 +206,12 @@ def _describe_resource(resource: Resource) -> str:
 
 
 class PageFrame:
-    """What is around the content of every page; templates know it as `frame`.
+    """The parts around the content of every page, such as the menu. Templates access it as `frame`.
 
     Args:
         page: The request.
         twin: Path of the page's JSON twin below `/ui`, with its query; '' for none.
-        current: Path of the entry of the menu that the page belongs to; None for none.
+        current: Path of the menu entry that the page belongs to; None for none.
     """
 
     def __init__(self, page: PageRequest, twin: str, current: str | None) -> None:
@@ -256,21 +256,21 @@ class PageFrame:
 
 
 View = Callable[[PageRequest], Awaitable[msgspec.Struct]]
-"""Returns what a page shows, as a struct that both HTML and JSON are made of."""
+"""Returns the content of a page, as a struct that is the source of both HTML and JSON."""
 
 
 class Page(NamedTuple):
-    """A page: where it is, what it shows and how.
+    """A page: its path, its content and its template.
 
-    path      below the server's root, such as `/ui/subjects/{name:str}/fields`
-    view      returns what it shows; its name and docstring are those of the endpoint
+    path      path below the server's root, such as `/ui/subjects/{name:str}/fields`
+    view      returns its content; its name and docstring are those of the endpoint
     template  file of its template
-    right     the right it wants, as an option of the endpoint (`access(…)`)
+    right     the right that it needs, as an option of the endpoint (`access(…)`)
     menu      path of its entry in the menu; None for none
     twin      path of its JSON twin; '' is the path with `.json` behind it
     aliases   more paths of the page, without twins of their own
-    helpers   functions and texts that the template knows beside what the view returns
-    in_thread whether its HTML takes so long to make that others must not wait for it
+    helpers   functions and texts that the template uses besides the content
+    in_thread whether its HTML is rendered in a thread, because that takes so long that it would block other requests
     """
 
     path: str
@@ -337,12 +337,12 @@ def render_page(
 
     Args:
         page: The request.
-        template: File of its template, which knows what is shown as `page` and what is around it as `frame`.
-        content: What it shows.
+        template: File of its template. It accesses the content as `page` and the parts around it as `frame`.
+        content: What the page shows.
         twin: See `PageFrame`.
         current: See `PageFrame`.
         status: HTTP status.
-        values: What else the template shows.
+        values: More values for the template.
     """
     html = render_template("stele.ui", template, page=content, frame=PageFrame(page, twin, current), **values)
     return Response(html.encode("utf-8", "replace"), status_code=status, media_type="text/html", headers=dict(HEADERS))

@@ -1,4 +1,4 @@
-"""Pages of long lists: the number of one stands in the query."""
+"""Pages of long lists. The query holds the number of the page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """Which part of a list a page shows.
+    """The part of a list that a page shows.
 
-    number  of the page, from 1
-    first   number of its first row, from 1; 0 where it has none
+    number  number of the page, from 1
+    first   number of its first row, from 1; 0 if it has none
     last    number of its last row
-    total   rows of the whole list
+    total   number of rows of the whole list
     """
 
     number: int
@@ -32,9 +32,9 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 def cut_page(page: PageRequest, rows: Sequence[T], size: int = PAGE_ROWS) -> tuple[Sequence[T], Slice]:
-    """Return the rows of the page that the query asks for, and where they stand in the list.
+    """Return the rows of the page that the query names, and their position in the list.
 
-    Raises `InvalidRequest` for a page that is no number; one behind the end is the last one.
+    A page behind the end becomes the last one. Raises `InvalidRequest` if the page is not a number.
     """
     number = parse_whole_number("page", page.get_query("page", "1"), 1, _MOST_PAGES)
     number = min(number, max(1, -(-len(rows) // size)))

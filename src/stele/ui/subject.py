@@ -29,19 +29,19 @@ TABS: Final = (
     ("usage", "Usage"),
     ("clients", "Clients"),
 )
-"""Last segment of each tab's path, and what it is called."""
+"""Last path segment and title of each tab."""
 _CLOSED: Final = frozenset({Mode.READONLY, Mode.READONLY_OVERRIDE})
 """Modes in which nothing can be registered or deleted."""
 _MOST_CHOICES: Final = 300
-"""Versions that can be picked from a list, the newest ones."""
+"""Maximum number of versions to choose from; the newest ones are offered."""
 
 
 def make_tab(name: str, view: View, *, in_thread: bool = False, **helpers: Any) -> Page:
-    """Return the page that a tab is.
+    """Return the page of a tab.
 
     Args:
         name: Last segment of its path, and name of its template.
-        view: Returns what it shows; the struct has a member `head`.
+        view: Returns its content; the struct has a field `head`.
         in_thread: See `Page`.
         helpers: See `Page`.
     """
@@ -66,20 +66,20 @@ class VersionChoice(msgspec.Struct, frozen=True):
 
 
 class SubjectHead(msgspec.Struct, frozen=True):
-    """What stands above each tab.
+    """The part above each tab.
 
-    qualified  name as paths and commands have it
-    path       of the subject's page, below `/ui`
-    version    number of the version that is shown; 0: there is none
-    state      of the subject: `active`, `deleted` or `empty`
-    versions   active ones
+    qualified  name as it appears in paths and commands
+    path       path of the subject's page, below `/ui`
+    version    number of the version that is shown; 0 if there is none
+    state      state of the subject: `active`, `deleted` or `empty`
+    versions   number of active versions
     choices    versions to choose from, newest first
-    older      number of the version before the shown one; None: there is none
-    newer      number of the next one
+    older      number of the version before the shown one; None if there is none
+    newer      number of the version after the shown one; None if there is none
     policy     common name of the policy in force, or of the nearest stricter one
-    mode       what may be written
+    mode       mode in force
     alias      other subject that requests for this one act on; '' for none
-    controls   what can be done with it
+    controls   actions on the subject
     """
 
     namespace: str
@@ -104,7 +104,7 @@ class SubjectHead(msgspec.Struct, frozen=True):
 
 
 class ShownSubject(NamedTuple):
-    """A subject that a page is about, and the version it shows; None: it has none."""
+    """The subject of a page, and the version that it shows; version is None if the subject has none."""
 
     state: State
     key: SubjectKey
@@ -114,9 +114,9 @@ class ShownSubject(NamedTuple):
 
 
 async def find_subject(page: PageRequest) -> ShownSubject:
-    """Return the subject that a page is about, and the version its query names: else the newest one.
+    """Return the subject of a page, and the version that its query names, or else the newest one.
 
-    Raises `SubjectNotFound`, `VersionNotFound`, `InvalidRequest` for a version that is no number.
+    Raises `SubjectNotFound`, `VersionNotFound`, and `InvalidRequest` if the version is not a number.
     """
     key = page.subject
     state = await page.registry.fresh_state()
@@ -128,7 +128,10 @@ async def find_subject(page: PageRequest) -> ShownSubject:
 
 
 async def find_version(page: PageRequest) -> tuple[ShownSubject, Version]:
-    """Return the same for a page that needs a version. Raises `VersionNotFound`, too, where there is none."""
+    """Return what `find_subject` returns, and the version, for a page that needs one.
+
+    Raises what `find_subject` raises, and `VersionNotFound` if the subject has no version.
+    """
     subject_view = await find_subject(page)
     if subject_view.version is None:
         raise VersionNotFound("latest")
@@ -182,7 +185,7 @@ def _name_state(version: Version) -> str:
 
 
 def _list_controls(page: PageRequest, key: SubjectKey, mode: Mode, *, is_empty: bool) -> list[Control]:
-    """Return what can be done with a subject: each leads to a page of its own."""
+    """Return the actions on a subject; each links to a page of its own."""
     resource = subject_resource(key)
     wanted = [
         ("New version", "register", Operation.REGISTER),

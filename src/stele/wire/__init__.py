@@ -1,4 +1,4 @@
-"""Wire formats: how a schema id travels with the bytes of one record. Pure functions, no I/O, no schemas.
+"""Wire formats: how the bytes of one record carry a schema id. Pure functions, no I/O, no schemas.
 
-Every reader raises `stele.errors.FrameError` on bytes that are not what it expects; none looks into the payload.
+Every reader raises `stele.errors.FrameError` for unexpected bytes; none reads the payload.
 """

@@ -1,7 +1,7 @@
 """Avro single-object encoding: C3 01 | Rabin fingerprint of the schema, 8 bytes little-endian | payload.
 
-Source: docs/protocols/avro.md#single-object-encoding. Fingerprints are handled here as `Format.fingerprints`
-gives them (kind `rabin`, 8 bytes big-endian); only on the wire are they turned round.
+Source: docs/protocols/avro.md#single-object-encoding. The functions take and return fingerprints as
+`Format.fingerprints` returns them (kind `rabin`, 8 bytes big-endian). Only on the wire their bytes are reversed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _PAYLOAD = len(MARKER) + _FINGERPRINT
 
 
 def frame(rabin: bytes, payload: bytes | memoryview) -> bytes:
-    """One object with its schema's fingerprint (8 bytes big-endian) in front. Raises `FrameError` on another length."""
+    """Return one object after its schema's fingerprint (8 bytes big-endian). Raises `FrameError` on another length."""
     if len(rabin) != _FINGERPRINT:
         raise FrameError(f"a Rabin fingerprint has {_FINGERPRINT} bytes, not {len(rabin)}")
     return b"".join((MARKER, rabin[::-1], payload))
 
 
 def unframe(data: bytes | memoryview) -> tuple[bytes, memoryview]:
-    """Fingerprint (8 bytes big-endian) and payload of a single object. Raises `FrameError`."""
+    """Return fingerprint (8 bytes big-endian) and payload of a single object. Raises `FrameError`."""
     view = memoryview(data)
     if len(view) < _PAYLOAD:
         raise FrameError(f"{len(view)} bytes are too few for a single object: marker and fingerprint take {_PAYLOAD}")

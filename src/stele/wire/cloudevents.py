@@ -1,7 +1,7 @@
-"""CloudEvents 1.0 as far as schemas are concerned: an event names the schema of its data by the URI `dataschema`.
+"""CloudEvents 1.0 with schemas: an event names the schema of its data by the URI `dataschema`.
 
-Binary mode keeps the data bare and the attributes in the headers of the message (`ce_dataschema` on Kafka,
-`ce-dataschema` over HTTP); structured mode is one JSON document, data inside, under the content type
+Binary mode has the plain data as body and the attributes in the headers of the message (`ce_dataschema` on Kafka,
+`ce-dataschema` over HTTP). Structured mode is one JSON document with the data inside, with the content type
 `application/cloudevents+json`. Data in a structured event are a JSON value in `data`, or base64 in `data_base64`.
 
 Source: docs/protocols/cloudevents.md.
@@ -25,13 +25,13 @@ from stele.errors import FrameError
 STRUCTURED: Final = "application/cloudevents+json"
 """Content type of structured events in JSON."""
 PREFIXES: Final = ("ce_", "ce-")
-"""What attributes are called by as headers: on Kafka, and over HTTP."""
+"""Prefixes of attributes as headers: on Kafka, and over HTTP."""
 
 _BASE64: Final = "data_base64"
 
 
 class Event(NamedTuple):
-    """An event taken apart: the URI of the schema ('' when none is named), the data, and the other attributes."""
+    """A parsed event: the URI of the schema ('' if it names none), the data, and the other attributes."""
 
     dataschema: str
     data: bytes
@@ -39,14 +39,14 @@ class Event(NamedTuple):
 
 
 def is_structured(content_type: str) -> bool:
-    """Whether a content type is that of a structured event in JSON."""
+    """Return whether a content type is that of a structured event in JSON."""
     return content_type.partition(";")[0].strip().lower() == STRUCTURED
 
 
 def read_structured(document: bytes | memoryview) -> Event:
-    """A structured event. Raises `FrameError` when it is none.
+    """Return a structured event. Raises `FrameError` for any other document.
 
-    JSON data come out as they were written.
+    JSON data are returned as they were written.
     """
     if is_nested_deeper(bytes(document)):
         raise FrameError(f"no structured CloudEvent: it is nested deeper than {MAX_JSON_DEPTH} levels")
@@ -63,7 +63,7 @@ def read_structured(document: bytes | memoryview) -> Event:
 
 
 def read_binary(data: bytes | memoryview, headers: Mapping[str, bytes | str]) -> Event:
-    """An event in binary mode, by its headers, whose names are compared without case."""
+    """Return an event in binary mode from its headers. Their names are compared without case."""
     attributes: dict[str, str] = {}
     for name, value in headers.items():
         lowered = name.lower()
@@ -76,9 +76,9 @@ def read_binary(data: bytes | memoryview, headers: Mapping[str, bytes | str]) ->
 
 
 def structured_event(dataschema: str, data: bytes, attributes: Mapping[str, str], *, is_json: bool) -> bytes:
-    """A structured event; attributes must have id, source and type. Raises `FrameError`.
+    """Return a structured event; attributes must have id, source and type. Raises `FrameError`.
 
-    is_json   the data are a JSON text, and stand in the document as such; otherwise as base64
+    is_json   the data are a JSON text, which is inserted as JSON; otherwise they are inserted as base64
     """
     event: dict[str, Any] = {"specversion": "1.0", **_require_attributes(attributes), "dataschema": dataschema}
     if is_json:
@@ -89,7 +89,7 @@ def structured_event(dataschema: str, data: bytes, attributes: Mapping[str, str]
 
 
 def event_headers(dataschema: str, attributes: Mapping[str, str], *, prefix: str = PREFIXES[0]) -> dict[str, bytes]:
-    """The headers of an event in binary mode; attributes must have id, source and type. Raises `FrameError`."""
+    """Return the headers of an event in binary mode; attributes must have id, source and type. Raises `FrameError`."""
     headers = {"specversion": "1.0", **_require_attributes(attributes), "dataschema": dataschema}
     content_type = headers.pop("datacontenttype", "")
     prefixed_headers = {prefix + name: value.encode() for name, value in headers.items()}
@@ -97,7 +97,7 @@ def event_headers(dataschema: str, attributes: Mapping[str, str], *, prefix: str
 
 
 class DataSchemaTarget(NamedTuple):
-    """What a `dataschema` of a registry names: an id, a guid, or a version ('latest' too) of a subject."""
+    """The target of a registry's `dataschema`: an id, a guid, or a version ('latest' too) of a subject."""
 
     id: int | None = None
     guid: UUID | None = None
@@ -112,7 +112,7 @@ _GROUP = re.compile(r"(?:^|/)schemagroups/[^/]+/schemas/([^/]+)(?:/versions/(\d{
 
 
 def parse_dataschema(dataschema: str) -> DataSchemaTarget | None:
-    """What a URI of a registry names, by the paths of the Confluent and CNCF APIs; None for any other URI."""
+    """Return the target of a registry's URI, by the paths of the Confluent and CNCF APIs; None for any other URI."""
     path = re.split(r"[?#]", dataschema, maxsplit=1)[0]
     if match := _ID.search(path):
         return DataSchemaTarget(id=int(match[1]))

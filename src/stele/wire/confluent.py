@@ -4,7 +4,7 @@
     header     record header `__key_schema_id` or `__value_schema_id`: 01 | guid, 16 bytes | [message indexes];
                the payload is bare
 
-A reader looks at the header first and takes either magic byte in either place, as the vendor's own clients do.
+A reader reads the header first, and accepts either magic byte in either place, as the vendor's own clients do.
 
 Message indexes say which message of a Protobuf file the payload is: a count and then that many positions, outermost
 message first, all as zig-zag varints. The commonest list, `[0]`, is written as the single byte 00; `02 00` is read too.
@@ -41,10 +41,10 @@ _MAX_VARINT = 5  # bytes; zig-zag of a non-negative int32 needs 32 bits
 
 
 class Frame(NamedTuple):
-    """A record taken apart.
+    """The parts of a record.
 
     schema  the 32-bit id or the guid
-    header  what followed the guid in the record header, or None when the id was in front of the payload
+    header  rest of the record header after the guid, or None when the id was in front of the payload
     body    the record without the id; still begins with the message indexes when they were not in the header
     """
 
@@ -53,13 +53,13 @@ class Frame(NamedTuple):
     body: memoryview
 
     def payload(self) -> memoryview:
-        """The payload of a format without message indexes. Raises `FrameError` for a header with left-over bytes."""
+        """Return the payload of a format without message indexes. Raises `FrameError` for more bytes in the header."""
         if self.header:
             raise FrameError(f"{len(self.header)} unexpected bytes after the guid in the record header")
         return self.body
 
     def message(self) -> tuple[tuple[int, ...], memoryview]:
-        """Message indexes and payload of a Protobuf record. Raises `FrameError`."""
+        """Return message indexes and payload of a Protobuf record. Raises `FrameError`."""
         if self.header is None:
             indexes, end = decode_indexes(self.body)
             return indexes, self.body[end:]
@@ -70,20 +70,20 @@ class Frame(NamedTuple):
 
 
 def frame(schema_id: int, payload: bytes | memoryview, indexes: Sequence[int] | None = None) -> bytes:
-    """One record with its id in front; indexes only for Protobuf. Raises `FrameError` for a bad id or index."""
+    """Return one record with its id in front; indexes only for Protobuf. Raises `FrameError` for a bad id or index."""
     middle = b"" if indexes is None else encode_indexes(indexes)
     return b"".join((id_prefix(schema_id), middle, payload))
 
 
 def id_prefix(schema_id: int) -> bytes:
-    """The five bytes in front of every record of a schema. Raises `FrameError` for an id out of range."""
+    """Return the five bytes in front of every record of a schema. Raises `FrameError` for an id out of range."""
     if not 0 <= schema_id <= MAX_ID:
         raise FrameError(f"{schema_id} is no schema id: it must lie between 0 and {MAX_ID}")
     return schema_id.to_bytes(_ID_END, "big")  # the magic byte is the leading zero
 
 
 def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
-    """Id and rest of a record with its 32-bit id in front. Raises `FrameError` for anything else."""
+    """Return id and rest of a record with its 32-bit id in front. Raises `FrameError` for anything else."""
     if len(data) < _ID_END:
         raise FrameError(f"{len(data)} bytes are too few for a frame: magic byte and id take {_ID_END}")
     view = memoryview(data)
@@ -96,7 +96,7 @@ def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
 
 
 def read_frame(data: bytes | memoryview, header: bytes | None = None) -> Frame:
-    """Take a record apart, wherever its id is. header is the value of the record header, None when there is none.
+    """Split a record, wherever its id is. header is the value of the record header, None when there is none.
 
     Raises `FrameError`.
     """
@@ -108,12 +108,12 @@ def read_frame(data: bytes | memoryview, header: bytes | None = None) -> Frame:
 
 
 def guid_header(guid: UUID, indexes: Sequence[int] | None = None) -> bytes:
-    """Value of the record header for a schema; indexes only for Protobuf. Raises `FrameError` for a bad index."""
+    """Return the record header's value for a schema; indexes only for Protobuf. Raises `FrameError` for a bad index."""
     return bytes((MAGIC_GUID,)) + guid.bytes + (b"" if indexes is None else encode_indexes(indexes))
 
 
 def encode_indexes(indexes: Sequence[int]) -> bytes:
-    """Message indexes as bytes. Raises `FrameError` when the list is empty, too long or has an impossible position."""
+    """Return message indexes as bytes. Raises `FrameError` for an empty or too long list, or an impossible position."""
     if not 0 < len(indexes) <= MAX_INDEXES:
         raise FrameError(f"{len(indexes)} message indexes: there must be between 1 and {MAX_INDEXES}")
     for index in indexes:
@@ -125,7 +125,7 @@ def encode_indexes(indexes: Sequence[int]) -> bytes:
 
 
 def decode_indexes(data: bytes | memoryview, offset: int = 0) -> tuple[tuple[int, ...], int]:
-    """Message indexes at offset, and the offset of what follows them. Raises `FrameError`."""
+    """Return the message indexes at an offset, and the offset of the bytes after them. Raises `FrameError`."""
     count, offset = _read_zigzag(data, offset)
     if count == 0:
         return (0,), offset
@@ -156,7 +156,7 @@ def _write_varint(value: int) -> bytes:
 
 
 def _read_zigzag(data: bytes | memoryview, offset: int) -> tuple[int, int]:
-    """One non-negative zig-zag varint of at most 32 bits, and the offset behind it."""
+    """Return one non-negative zig-zag varint of at most 32 bits, and the offset after it."""
     value = 0
     for position in range(_MAX_VARINT):
         if offset + position >= len(data):

@@ -1,10 +1,10 @@
-"""Data keys, and how key management services wrap them: byte for byte what Confluent's clients read and write.
+"""Data keys, and how key management services wrap them, byte for byte compatible with Confluent's clients.
 
-A data key encrypts fields. It is kept only in wrapped form, encrypted by a key that never leaves its key management
-service (KMS). `open_key` finds the driver of a KMS by its type in the entry point group `stele.kms`; the built-in one,
+A data key encrypts fields. It is stored only in wrapped form, encrypted by a key that never leaves its key management
+service (KMS). `open_key` finds the driver of a KMS by its type in the entry point group `stele.kms`. The built-in one,
 `local-kms`, derives its key from a secret and is meant for tests and small set-ups.
 
-Nothing here puts a secret or a data key into a message.
+No message contains a secret or a data key.
 
 Source: docs/protocols/data-rules.md#encryption.
 """
@@ -48,10 +48,10 @@ HARMLESS: Final = frozenset(
         "token.uri",
     }
 )
-"""Properties in lower case that hold no credentials: all others are never shown again once stored."""
+"""Properties, in lower case, that hold no credentials. All others are never shown after they are stored."""
 
 ALGORITHMS: Final = ("AES128_GCM", "AES256_GCM", "AES256_SIV")
-"""What a data key may be used with."""
+"""Algorithms of data keys."""
 
 _NONCE_BYTES = 12
 
@@ -61,11 +61,11 @@ class KmsError(SteleError):
 
 
 class UnknownKms(KmsError):
-    """No driver takes the KMS type."""
+    """No driver supports the KMS type."""
 
 
 class KmsDenied(KmsError):
-    """The KMS refuses its key to this server."""
+    """The KMS denies this server the use of its key."""
 
 
 class KeyManager(Protocol):
@@ -76,7 +76,7 @@ class KeyManager(Protocol):
         ...
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt what `wrap` gave."""
+        """Decrypt a data key that `wrap` encrypted."""
         ...
 
 
@@ -93,14 +93,14 @@ def wrap(kms_type: str, key_id: str, properties: Mapping[str, str], material: by
 
 
 def unwrap(kms_type: str, key_id: str, properties: Mapping[str, str], wrapped: bytes) -> bytes:
-    """Inverse of `wrap`."""
+    """Decrypt a data key with a key of a KMS, or its alternates. Raises `KmsError`, `NotInstalled`."""
     return _use_first_key(kms_type, key_id, properties, lambda key: key.unwrap(wrapped))
 
 
 def _use_first_key(
     kms_type: str, key_id: str, properties: Mapping[str, str], use: Callable[[KeyManager], bytes]
 ) -> bytes:
-    """What the first key gives that works; the error of the first one when none does."""
+    """Return the result of the first key that works. If none does, raise the error of the first one."""
     failed: KmsError | None = None
     others = (name.strip() for name in properties.get(ALTERNATES, "").split(","))
     for name in (key_id, *filter(None, others)):
@@ -113,7 +113,7 @@ def _use_first_key(
 
 
 def open_key(kms_type: str, key_id: str, properties: Mapping[str, str]) -> KeyManager:
-    """A key of a KMS. Raises `UnknownKms`, and what the driver raises."""
+    """Return a key of a KMS. Raises `UnknownKms`, and what the driver raises."""
     point = _drivers_by_name().get(kms_type)
     if point is None:
         raise UnknownKms(
@@ -135,9 +135,10 @@ def _drivers_by_name() -> dict[str, EntryPoint]:
 
 
 def new_material(algorithm: str) -> bytes:
-    """A fresh data key as clients keep it: the Tink message of its algorithm, field number and length before the bytes.
+    """Return a new data key in the form that clients store: the Tink message of its algorithm.
 
-    Raises `KmsError` for an algorithm that is none of `ALGORITHMS`.
+    The message has a field number and a length before the bytes. Raises `KmsError` for an algorithm that is not one of
+    `ALGORITHMS`.
     """
     match algorithm:
         case "AES128_GCM":
@@ -153,7 +154,7 @@ def new_material(algorithm: str) -> bytes:
 
 
 class LocalKey:
-    """A key made from a secret: HKDF-SHA256 without salt gives 16 bytes, AES-GCM wraps as nonce, ciphertext, tag."""
+    """A key derived from a secret: HKDF-SHA256 without salt gives 16 bytes, AES-GCM wraps as nonce, ciphertext, tag."""
 
     def __init__(self, secret: str) -> None:
         try:
@@ -170,7 +171,7 @@ class LocalKey:
         return nonce + self._cipher.encrypt(nonce, material, b"")
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt what `wrap` gave. Raises `KmsError` for anything else, as what another secret gave."""
+        """Decrypt a data key that `wrap` encrypted. Raises `KmsError` for anything else, also for another secret."""
         from cryptography.exceptions import InvalidTag
 
         try:
@@ -180,7 +181,7 @@ class LocalKey:
 
 
 def local_kms(key_id: str, properties: Mapping[str, str]) -> LocalKey:
-    """The driver of `local-kms`: the secret is the property `secret`, else the environment's LOCAL_SECRET.
+    """Return the key of `local-kms`. Its secret is the property `secret`, else the environment's LOCAL_SECRET.
 
     Raises `KmsError` when there is none.
     """

@@ -2,14 +2,15 @@
 
     01 | encoding id, int32 big-endian | payload
 
-An encoding id stands for a version with a codec, within one group: a reader has to know the group. The payload is the
-serialized datum after the codec; Protobuf has no message indexes, since the encoding names the type.
+An encoding id stands for a version with a codec, within one group, so a reader must know the group. The payload is the
+datum, serialized and then compressed by the codec. Protobuf has no message indexes, because the encoding names the
+type.
 
 | codec                         | payload                                                        |
 |-------------------------------|----------------------------------------------------------------|
-| `''`                          | as it is                                                       |
+| `''`                          | not compressed                                                 |
 | `application/x-gzip`          | gzip (RFC 1952)                                                |
-| `application/x-snappy-framed` | one raw block of Snappy, without the framing its name speaks of |
+| `application/x-snappy-framed` | one raw block of Snappy, without the framing of its name       |
 
 Writers in Java may compress more of a buffer than they filled, so a decompressed payload may end with zero bytes.
 
@@ -32,24 +33,24 @@ NONE: Final = ""
 GZIP: Final = "application/x-gzip"
 SNAPPY: Final = "application/x-snappy-framed"
 CODECS: Final = (NONE, GZIP, SNAPPY)
-"""The codecs with a meaning here; a group may have others, whose payloads only their authors can read."""
+"""The supported codecs. A group may have others, whose payloads only their authors can read."""
 MAX_PAYLOAD: Final = 64 * 1024 * 1024
-"""Bytes a decompressed payload may have, unless the caller says otherwise."""
+"""Default limit of a decompressed payload, in bytes."""
 
 _HEADER = 5
-_MAX_MEMBERS = 100  # of one gzip payload; writers make one, and each more costs a copy of all that follow
+_MAX_MEMBERS = 100  # of one gzip payload; writers make one, and each further one costs a copy of all that follow
 _GZIP = 31  # window bits of zlib that mean: gzip, largest window
 
 
 def frame(encoding_id: int, payload: bytes | memoryview) -> bytes:
-    """One datum with its encoding id in front; payload is what the codec made. Raises `FrameError` for a bad id."""
+    """Return one datum, compressed by its codec, with its encoding id in front. Raises `FrameError` for a bad id."""
     if not 0 <= encoding_id <= MAX_ID:
         raise FrameError(f"{encoding_id} is no encoding id: it must lie between 0 and {MAX_ID}")
     return b"".join((bytes((MAGIC,)), encoding_id.to_bytes(4, "big"), payload))
 
 
 def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
-    """Encoding id and payload of a frame. Raises `FrameError` for anything else."""
+    """Return encoding id and payload of a frame. Raises `FrameError` for anything else."""
     view = memoryview(data)
     if len(view) < _HEADER:
         raise FrameError(f"{len(view)} bytes are too few for a frame: magic byte and encoding id take {_HEADER}")
@@ -62,7 +63,7 @@ def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
 
 
 def compress(codec: str, serialized: bytes | memoryview) -> bytes:
-    """The payload of a serialized datum. Raises `FrameError` for an unknown codec, `NotInstalled`."""
+    """Return the payload of a serialized datum. Raises `FrameError` for an unknown codec, `NotInstalled`."""
     if codec == NONE:
         return bytes(serialized)
     if codec == GZIP:
@@ -74,10 +75,10 @@ def compress(codec: str, serialized: bytes | memoryview) -> bytes:
 
 
 def decompress(codec: str, payload: bytes | memoryview, *, max_bytes: int = MAX_PAYLOAD) -> bytes:
-    """The serialized datum of a payload, perhaps with zero bytes behind it (see above).
+    """Return the serialized datum of a payload, perhaps followed by zero bytes (see above).
 
-    Never makes more than max_bytes. Raises `FrameError` for more, for corrupt payloads, and for a codec that is not one
-    of `CODECS`; `NotInstalled` for Snappy without the extra `snappy`.
+    Never returns more than max_bytes. Raises `FrameError` for more, for corrupt payloads, and for a codec that is not
+    one of `CODECS`; `NotInstalled` for Snappy without the extra `snappy`.
     """
     if codec == NONE:
         return bytes(payload)
@@ -89,7 +90,7 @@ def decompress(codec: str, payload: bytes | memoryview, *, max_bytes: int = MAX_
 
 
 def _decompress_gzip(data: bytes, max_bytes: int) -> bytes:
-    """All members of a gzip file, as Java reads them; zero bytes may follow the last."""
+    """Return the data of all members of a gzip file, as Java does; zero bytes may follow the last member."""
     parts: list[bytes] = []
     left = max_bytes
     for _ in range(_MAX_MEMBERS):
@@ -111,7 +112,7 @@ def _decompress_gzip(data: bytes, max_bytes: int) -> bytes:
 
 
 def _decompress_snappy(block: bytes, max_bytes: int) -> bytes:
-    """One raw block, whose first bytes say how long its data are."""
+    """Return the data of one raw block, whose first bytes have the length of the data."""
     cramjam = _import_cramjam()
     try:
         length = cramjam.snappy.decompress_raw_len(block)

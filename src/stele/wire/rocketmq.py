@@ -3,8 +3,9 @@
     Avro    10 | record id, int64 big-endian | datum      the id written as Avro `bytes`: 10 is its length
     JSON         record id, int64 big-endian | text
 
-A record id is the id of a schema with the version in its low 14 bits; readers of other registries have to know the
-subject too, as theirs look at the version alone. There is no magic byte: which of the two it is, a reader has to know.
+A record id is the id of a schema with the version in its low 14 bits. Readers of other registries must know the
+subject, too, because these registries use only the version. There is no magic byte, so a reader must know which of the
+two formats it reads.
 
 Source: docs/protocols/rocketmq.md#wire-format.
 """
@@ -20,7 +21,7 @@ LENGTH: Final = 0x10
 MAX_ID: Final = 2**63 - 1
 """Largest record id: a signed 64-bit integer for the JVM clients."""
 VERSION_BITS: Final = 14
-"""Low bits of a record id that are the version."""
+"""Number of low bits of a record id that hold the version."""
 MAX_VERSION: Final = 2**VERSION_BITS - 1
 """Largest version that has a record id."""
 
@@ -28,14 +29,14 @@ _ID = 8
 
 
 class RecordId(NamedTuple):
-    """A record id taken apart: the id of the schema, whose low 14 bits are zero, and the version."""
+    """The parts of a record id: the id of the schema, whose low 14 bits are zero, and the version."""
 
     schema: int
     version: int
 
 
 def record_id(schema: int, version: int) -> int:
-    """The id of a version of a schema. Raises `FrameError` for numbers that do not fit."""
+    """Return the id of a version of a schema. Raises `FrameError` for numbers that do not fit."""
     if not 0 <= schema <= MAX_ID or schema & MAX_VERSION:
         raise FrameError(f"{schema} is no schema id: its low {VERSION_BITS} bits must be zero")
     if not 0 < version <= MAX_VERSION:
@@ -44,19 +45,19 @@ def record_id(schema: int, version: int) -> int:
 
 
 def split_record(number: int) -> RecordId:
-    """Inverse of `record_id`. Raises `FrameError` for what no schema has."""
+    """Return the parts of a record id. Raises `FrameError` for an id that no schema has."""
     _require_id(number)
     return RecordId(number & ~MAX_VERSION, number & MAX_VERSION)
 
 
 def frame_avro(number: int, datum: bytes | memoryview) -> bytes:
-    """One Avro datum with its record id in front. Raises `FrameError` for a bad id."""
+    """Return one Avro datum with its record id in front. Raises `FrameError` for a bad id."""
     _require_id(number)
     return b"".join((bytes((LENGTH,)), number.to_bytes(_ID, "big"), datum))
 
 
 def unframe_avro(data: bytes | memoryview) -> tuple[int, memoryview]:
-    """Record id and datum of an Avro frame. Raises `FrameError` for anything else."""
+    """Return record id and datum of an Avro frame. Raises `FrameError` for anything else."""
     view = memoryview(data)
     if len(view) < _ID + 1:
         raise FrameError(f"{len(view)} bytes are too few for a frame: length and record id take {_ID + 1}")
@@ -66,13 +67,13 @@ def unframe_avro(data: bytes | memoryview) -> tuple[int, memoryview]:
 
 
 def frame_json(number: int, text: bytes | memoryview) -> bytes:
-    """One JSON text with its record id in front. Raises `FrameError` for a bad id."""
+    """Return one JSON text with its record id in front. Raises `FrameError` for a bad id."""
     _require_id(number)
     return b"".join((number.to_bytes(_ID, "big"), text))
 
 
 def unframe_json(data: bytes | memoryview) -> tuple[int, memoryview]:
-    """Record id and text of a JSON frame. Raises `FrameError` for anything else."""
+    """Return record id and text of a JSON frame. Raises `FrameError` for anything else."""
     view = memoryview(data)
     if len(view) < _ID:
         raise FrameError(f"{len(view)} bytes are too few for a frame: the record id takes {_ID}")

@@ -1,7 +1,7 @@
-"""Sealing of secrets: AES-256-GCM with a random nonce, bound to the place that the sealed bytes stand at.
+"""Sealing of secrets: AES-256-GCM with a random nonce, bound to the place of the sealed bytes.
 
-A key has 32 bytes. Its id is made of a digest of it, so that whoever holds several keys knows which one to take.
-Nothing here puts a secret or a key into a message.
+A key has 32 bytes. Its id is derived from a digest of it, so that a server with several keys finds the right one. No
+message contains a secret or a key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ID_BYTES: Final = 6
 
 
 class BrokenSeal(SteleError):
-    """Sealed bytes were changed, stand at another place than they were sealed for, or another key sealed them."""
+    """Sealed bytes were changed, are at another place than they were sealed for, or were sealed with another key."""
 
 
 class SealingKey:
@@ -31,7 +31,7 @@ class SealingKey:
 
     Raises:
         InvalidRequest: The material has another length.
-        NotInstalled: The library that encrypts is missing.
+        NotInstalled: The encryption library is missing.
     """
 
     def __init__(self, material: bytes) -> None:
@@ -45,12 +45,12 @@ class SealingKey:
         self.id = sha256(b"stele sealing key id\0" + material).hexdigest()[: 2 * _ID_BYTES]
 
     def seal(self, secret: bytes, place: bytes) -> bytes:
-        """Return nonce, ciphertext and tag of a secret; place is where they stand."""
+        """Return nonce, ciphertext and tag of a secret. `place` identifies where they are stored."""
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, secret, place)
 
     def unseal(self, sealed: bytes, place: bytes) -> bytes:
-        """Inverse of `seal`. Raises `BrokenSeal`."""
+        """Return the secret that was sealed for a place. Raises `BrokenSeal`."""
         from cryptography.exceptions import InvalidTag
 
         try:

@@ -8,7 +8,10 @@ import httpx
 
 
 async def pull_everything(source: httpx.AsyncClient, target: httpx.AsyncClient, prefix: str) -> None:
-    """One pull of everything: groups get other names, versions keep their URIs, empty authorities are filled in."""
+    """Copy all groups and versions of a source into a target.
+
+    Groups get other names, versions keep their URIs, and schemas without an authority get that of the source.
+    """
     for name in (await source.get("/schemagroups")).json():
         place = quote(name, safe="")
         attributes = (await source.get(f"/schemagroups/{place}")).json()
@@ -29,7 +32,7 @@ async def pull_everything(source: httpx.AsyncClient, target: httpx.AsyncClient, 
 
 
 async def uris(client: httpx.AsyncClient) -> dict[str, tuple[bytes, str]]:
-    """Every version of a registry: its document and content type by URI, read by that URI."""
+    """Return the document and content type of every version of a registry by its URI, read by that URI."""
     documents = {}
     for name in (await client.get("/schemagroups")).json():
         for schema in (await client.get(f"/schemagroups/{quote(name)}/schemas")).json():

@@ -1,4 +1,4 @@
-"""What the tests of a dialect by its transcripts share: one node, a client behind the front, logs of every kind."""
+"""Fixtures of the tests of a dialect by its transcripts: one node, a client of the whole server, logs of every kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stele.storage import open_log
 
 @pytest.fixture(scope="module")
 def brief_logging() -> Iterator[None]:
-    """Log lines as names and values: to lay out and color one for a terminal takes a quarter as long as an answer."""
+    """Log lines as plain names and values: colored layout takes a quarter as long as a response."""
     processors = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -31,7 +31,7 @@ def brief_logging() -> Iterator[None]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def registry(brief_logging: None) -> AsyncIterator[Registry]:
-    """One node, given a new log for every test: building an application takes longer than playing a rule."""
+    """One node, which gets a new log for every test, because building an application takes longer than a test."""
     node = await Registry.open(await open_log("memory:"))
     yield node
     await node.close()
@@ -39,14 +39,14 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(request: pytest.FixtureRequest, registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the dialect over that node, behind the server's front: the module's `build_app`."""
+    """A client of the dialect over that node, behind the server's dispatcher: the module's `build_app`."""
     async with client_of(request.module.build_app(registry)) as client:
         yield client
 
 
 @pytest_asyncio.fixture(loop_scope="module", params=("memory", "sqlite"))
 async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
-    """A fresh log below the node, of every kind."""
+    """An empty log below the node, of every kind of store."""
     log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
     await registry.reset(log)
     yield request.param

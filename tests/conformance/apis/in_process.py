@@ -1,4 +1,4 @@
-"""A dialect's application behind a client, in this process."""
+"""Clients of a dialect's application in this process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from stele.apis.http.requests import decode_path
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
 _PLAIN_TARGET: Final = re.compile(r"/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*\Z")
-"""Targets that httpx sends as they are written, but for dots that lead elsewhere."""
+"""Targets that httpx sends unchanged, except those with dot segments."""
 _LEADING_DOTS: Final = re.compile(r"/\.{1,2}(?:[/?]|\Z)")
 _WITH_A_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})
-"""Methods whose requests say their length without a body, too."""
+"""Methods whose requests have a Content-Length even without a body."""
 
 
 def client_of(app: App) -> httpx.AsyncClient:
-    """A client of an application, with slashes in names told apart as the server does."""
+    """Return a client of an application. Encoded slashes in names are decoded as in the server."""
 
     async def front(scope: Any, receive: Any, send: Any) -> None:
         await app({**scope, "path": decode_path(scope["raw_path"].split(b"?", 1)[0])}, receive, send)
@@ -31,9 +31,9 @@ def client_of(app: App) -> httpx.AsyncClient:
 
 
 class _DirectClient(httpx.AsyncClient):
-    """A client that hands plain requests to the application itself: httpx takes as long for one as an answer does.
+    """A client that passes plain requests directly to the application, because httpx takes as long as a response.
 
-    The application is sent the same either way, and its answer is read by httpx in both.
+    The application gets the same request either way, and its response is read by httpx in both.
     """
 
     def __init__(self, app: App) -> None:
@@ -41,7 +41,7 @@ class _DirectClient(httpx.AsyncClient):
         self._app = app
 
     async def request(self, method: str, url: Any, **options: Any) -> httpx.Response:
-        """Send a request that has headers and a body in bytes at most, or leave it to httpx."""
+        """Send a request directly if it has only headers and a body in bytes, else through httpx."""
         headers, body = options.get("headers") or {}, options.get("content")
         is_plain = options.keys() <= {"headers", "content"} and isinstance(headers, dict) and not self.cookies
         is_plain = is_plain and (body is None or isinstance(body, bytes)) and isinstance(url, str)
@@ -71,5 +71,5 @@ async def _ask(app: App, method: str, target: str, headers: list[tuple[bytes, by
 
 @lru_cache(10_000)
 def _name_request(method: str, target: str) -> httpx.Request:
-    """Return what an answer tells of its request; many tests send the same ones."""
+    """Return the request object for a response, cached, because many tests send the same requests."""
     return httpx.Request(method, f"http://registry{target}")

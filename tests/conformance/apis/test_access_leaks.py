@@ -1,6 +1,6 @@
-"""Somebody who shares namespaces, topics and texts with a hidden subject asks for everything: no answer tells of it.
+"""No response reveals a hidden subject to a caller whose subjects share its namespaces, topics and texts.
 
-Every endpoint that reads is asked twice: about the hidden subject, whose name the caller then knows but not its
+Every endpoint that reads is called twice: about the hidden subject, of which the caller then knows the name but not the
 schema, and about a subject of the caller's own.
 """
 
@@ -70,7 +70,7 @@ _SAFE = {Operation.LIST, Operation.READ, Operation.READ_KEYS}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(brief_logging: None) -> AsyncIterator[World]:
-    """The world of the team, with a neighbour in it; streams in it are brief."""
+    """The sample registry, with the caller `neighbour` in it. Streams are short."""
     registry = await Registry.open(await open_log("memory:"))
     world = World(registry, has_login=True)
     await world.create(_MORE)
@@ -82,7 +82,7 @@ async def world(brief_logging: None) -> AsyncIterator[World]:
 
 
 def _own_params(endpoint: Endpoint) -> Mapping[str, str]:
-    """Parameters by which an endpoint is about what the neighbour has."""
+    """Return the parameters with which an endpoint is about the neighbour's own subject."""
     if endpoint.dialect in {"cncf", "xregistry"}:
         return {"schema": "mine", "group": TEAM}
     if endpoint.dialect in {"native", "ui"}:
@@ -92,7 +92,7 @@ def _own_params(endpoint: Endpoint) -> Mapping[str, str]:
 
 @pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 async def test_no_answer_tells_of_a_hidden_subject(world: World, dialect: DialectEntry) -> None:
-    """Bodies and headers have neither the name of the subject, unless the request had it, nor a word of its schema."""
+    """Bodies and headers contain neither the hidden subject's name, unless the request did, nor its schema."""
     wrong: list[str] = []
     for endpoint in list_endpoints(world.registry, dialect):
         sample = SAMPLES[dialect.name].get(endpoint.handler)
@@ -110,12 +110,12 @@ async def test_no_answer_tells_of_a_hidden_subject(world: World, dialect: Dialec
 
 
 def _is_echo(sample: Sample) -> bool:
-    """Whether the request itself holds the schema, so that an answer may hold it."""
+    """Return whether the request itself contains the schema, so that the response may contain it."""
     return MARKER in str(sample.body) or SUBJECT in str(sample.body)
 
 
 async def test_a_hidden_id_looks_as_if_nobody_had_it(world: World) -> None:
-    """Confluent's answers about the id and GUID of a hidden schema are those about ids that were never given out."""
+    """Responses of the Confluent dialect about the id and GUID of a hidden schema equal those about unused ids."""
     guid = world.params["confluent"]["guid"]
     unknown = guid[:-4] + ("0000" if guid[-4:] != "0000" else "1111")
     for path in ("/schemas/ids/{}", "/schemas/ids/{}/schema", "/schemas/ids/{}/subjects", "/schemas/ids/{}/versions"):
@@ -131,7 +131,7 @@ async def test_a_hidden_id_looks_as_if_nobody_had_it(world: World) -> None:
 
 
 async def test_a_text_that_one_may_read_elsewhere_is_shown(world: World) -> None:
-    """An id that a readable subject has is answered, and does not tell who else has it."""
+    """An id that a readable subject has is found, and the response does not name other subjects with it."""
     await world.restore()
     for subject in (SUBJECT, "mine"):
         registration = await world.ask("admin", "POST", f"/subjects/{subject}/versions", {"schema": '"bytes"'})
@@ -148,7 +148,7 @@ async def test_a_text_that_one_may_read_elsewhere_is_shown(world: World) -> None
 
 
 async def test_references_want_the_right_to_read(world: World) -> None:
-    """Nobody learns of a subject by a schema that refers to it, by an alias, or by a name that is found elsewhere."""
+    """References, aliases and look-ups in other contexts reveal no subject that the caller may not read."""
     refers = {
         "schema": _REFERRING.replace("Mine", MARKER),
         "references": [{"name": MARKER, "subject": SUBJECT, "version": 1}],
@@ -171,7 +171,7 @@ async def test_references_want_the_right_to_read(world: World) -> None:
 
 
 async def test_kept_answers_and_lists_belong_to_who_asked(world: World) -> None:
-    """What the server remembers of an answer to the admin is not given to others, nor the other way round."""
+    """Cached responses to the admin are not given to other callers, nor vice versa."""
     remembering = World(world.registry, answer_cache_bytes=1_000_000, confluent_profile="karapace")
     paths = (
         "/subjects",
@@ -189,7 +189,7 @@ async def test_kept_answers_and_lists_belong_to_who_asked(world: World) -> None:
 
 
 async def test_what_is_only_tried_wants_the_same_right(world: World) -> None:
-    """A dry run of associations does not tell whether a hidden subject is there."""
+    """A dry run of associations does not reveal whether a hidden subject exists."""
     for subject in (SUBJECT, "nobody-has-it"):
         body = {
             "resourceName": "other-topic",
@@ -202,7 +202,7 @@ async def test_what_is_only_tried_wants_the_same_right(world: World) -> None:
 
 
 async def test_hidden_subjects_do_not_count(world: World) -> None:
-    """A page holds as many names as were asked for, however many hidden ones lie between."""
+    """A page has as many names as requested, regardless of hidden subjects between them."""
     names = (await world.ask("neighbour", "GET", "/subjects")).json()
     pages = [(await world.ask("neighbour", "GET", f"/subjects?offset={n}&limit=1")).json() for n in range(len(names))]
     assert [name for page in pages for name in page] == names
@@ -231,7 +231,7 @@ async def test_hidden_subjects_do_not_count(world: World) -> None:
     ],
 )
 async def test_names_that_cannot_be_read(world: World, method: str, path: str) -> None:
-    """A name that is none, or two names in the place of one, passes no check and breaks nothing."""
+    """Invalid names, and a parameter that is given twice, are refused and reveal nothing."""
     for caller in ("neighbour", "nobody"):
         answer = await world.ask(caller, method, path)
         assert 400 <= answer.status_code < 500, answer.text

@@ -1,8 +1,8 @@
-"""Every endpoint and every page, asked by everybody: who has the right gets an answer, nobody else learns or changes.
+"""Every endpoint and page, requested by every caller: callers with the right get a response, all others are refused.
 
-The rows come from the routes of the dialects themselves. An endpoint that does not say which right it wants, or for
-which `tests.support.access_samples` has no request, fails. What is expected follows from the right that it says it
-wants and from the rules; what is observed are answers through the whole server.
+The rows come from the routes of the dialects themselves. An endpoint that declares no right, or for which
+`tests.support.access_samples` has no request, fails. The expectation follows from the declared right and from the
+rules. The observation is a response of the whole server.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from stele.ui.work import journal_feed
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 _WORDS = (SUBJECT, MARKER, KEK, PLACE)
-"""What nobody may see who has no right to it."""
+"""Texts that a caller without the right must not see."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(brief_logging: None) -> AsyncIterator[World]:
-    """The world, open to all as long as it is made; streams in it are brief."""
+    """The sample registry, open to all callers while it is built. Streams are short."""
     registry = await Registry.open(await open_log("memory:"))
     world = World(registry, has_login=True)
     await world.create()
@@ -44,7 +44,7 @@ async def world(brief_logging: None) -> AsyncIterator[World]:
 
 
 def _may(caller: str, wanted: EndpointAccess, sample: Sample) -> bool:
-    """Whether the rules let a caller do what an endpoint says it does."""
+    """Return whether the rules allow a caller the operation that an endpoint declares."""
     if wanted.place is Place.NOWHERE:
         return True
     resource = REGISTRY_RESOURCE if wanted.place is Place.REGISTRY else sample.resource
@@ -58,7 +58,7 @@ def _shows(answer: httpx.Response) -> bool:
 
 
 def _has_error_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
-    """Whether a refusal is one of the dialect's own."""
+    """Return whether a refusal has the error format of the dialect."""
     if endpoint.dialect == "ui" and not endpoint.template.endswith(".json"):
         return answer.headers["content-type"].startswith("text/html") and 'role="alert"' in answer.text
     if endpoint.dialect in {"pravega", "schema-repo"}:
@@ -123,7 +123,7 @@ async def _check_refused(world: World, endpoint: Endpoint, sample: Sample, calle
 
 @pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 async def test_who_may_do_what(world: World, dialect: DialectEntry) -> None:
-    """Each endpoint answers those who have the right it wants, and refuses all others without a change."""
+    """Each endpoint serves callers with its declared right, and refuses all others without a change."""
     wrong: list[str] = []
     handlers = set()
     for endpoint in list_endpoints(world.registry, dialect):
@@ -145,7 +145,7 @@ async def test_who_may_do_what(world: World, dialect: DialectEntry) -> None:
 
 
 async def test_operations_that_no_endpoint_wants() -> None:
-    """Rights that only commands want, by what a request says, are known by name."""
+    """Operations that no endpoint declares are only those that commands require, depending on the request."""
     registry = await Registry.open(await open_log("memory:"))
     wanted = {each.wanted.operation for dialect in MOUNTS for each in list_endpoints(registry, dialect) if each.wanted}
     await registry.close()

@@ -1,4 +1,4 @@
-"""Associations where transcripts do not reach: limits, races, and bodies that make no sense."""
+"""Associations beyond the transcripts: limits, concurrency, and invalid bodies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INT = {"schema": '"int"'}
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a fresh node that takes three associations."""
+    """A client of a new node that is limited to three associations."""
     node = await Registry.open(await open_log("memory:"), Limits(associations=3))
     async with client_of(application(node)) as client:
         yield client
@@ -31,13 +31,13 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 def association_request(topic: str, subject: str, lifecycle: str = "WEAK", **more: Any) -> dict[str, Any]:
-    """A request to associate a topic's values with a subject."""
+    """Return a request to associate a topic's values with a subject."""
     info = {"subject": subject, "lifecycle": lifecycle, **more}
     return {"resourceName": topic, "resourceNamespace": "c", "resourceId": f"id-{topic}", "associations": [info]}
 
 
 async def test_too_many_associations(client: httpx.AsyncClient) -> None:
-    """A registry takes so many and no more; those that are there may still change."""
+    """A registry at its limit refuses new associations; existing ones can still change."""
     await client.post("/subjects/s/versions", json=INT)
     for topic in ("a", "b", "c"):
         assert (await client.post("/associations", json=association_request(topic, "s"))).status_code == 200
@@ -51,7 +51,7 @@ async def test_too_many_associations(client: httpx.AsyncClient) -> None:
 
 
 async def test_too_large_batches(client: httpx.AsyncClient) -> None:
-    """A batch has so many requests at most."""
+    """A batch with too many requests is refused."""
     for kind in ("batchMutate", "batchGet"):
         answer = await client.post(f"/associations:{kind}", json={"requests": [{}] * 1001})
         assert answer.status_code == 422
@@ -59,7 +59,7 @@ async def test_too_large_batches(client: httpx.AsyncClient) -> None:
 
 
 async def test_racing_owners(client: httpx.AsyncClient) -> None:
-    """Of topics that want a subject for themselves at once one gets it."""
+    """Of several topics that claim a subject with a strong association at once, one gets it."""
     requests = [association_request(f"t{n}", "s", "STRONG", schema=INT) for n in range(6)]
     answers = await asyncio.gather(*(client.post("/associations", json=request) for request in requests))
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409, 409]
@@ -68,7 +68,7 @@ async def test_racing_owners(client: httpx.AsyncClient) -> None:
 
 
 async def test_racing_deletion(client: httpx.AsyncClient) -> None:
-    """A subject that is associated and deleted at once is one or the other afterwards."""
+    """A subject that is associated and deleted at once is either associated or deleted afterwards."""
     for _ in range(10):
         await client.post("/subjects/s/versions", json=INT)
         creation, deletion = await asyncio.gather(
@@ -81,7 +81,7 @@ async def test_racing_deletion(client: httpx.AsyncClient) -> None:
 
 
 async def test_associations_survive_a_restart_and_a_snapshot() -> None:
-    """What the log and a snapshot say of associations is all there is to say of them."""
+    """Associations are restored completely from the log and from a snapshot."""
     log = await open_log("memory:")
     node = await Registry.open(log)
     async with client_of(application(node)) as client:
@@ -99,7 +99,7 @@ async def test_associations_survive_a_restart_and_a_snapshot() -> None:
     ids=lambda body: repr(body[:12]),
 )
 async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
-    """Bodies that are no object of the right shape are refused everywhere."""
+    """Bodies that are no object of the expected shape are refused by all endpoints."""
     for method, path in (
         ("POST", "/associations"),
         ("PUT", "/associations/resources/r"),
@@ -111,7 +111,7 @@ async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
 
 
 async def test_names_of_megabytes(client: httpx.AsyncClient) -> None:
-    """Names longer than any resource has are refused."""
+    """Names longer than the limit are refused."""
     much = "x" * 2_000_000
     for member in ("resourceName", "resourceNamespace", "resourceId"):
         answer = await client.post(

@@ -1,4 +1,4 @@
-"""The CNCF dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+"""The CNCF dialect answers as its transcripts require. Their rules have the numbers of its required behaviours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from stele.storage import open_log
 RULES = read_rules(*sorted((Path(__file__).parent / "cncf").glob("*.txt")))
 IN_PYTHON = {7, 8, 20}
 ELSEWHERE = {15, 16, 17, 28}
-"""Replication: test_cncf_replication.py; events: tests/system/test_cncf_statements.py, which has all from 10 to 20 with
+"""Numbers of behaviours that are tested elsewhere.
+
+Replication: test_cncf_replication.py; events: tests/system/test_cncf_statements.py, which has all from 10 to 20 with
 live registries; the real client: tests/interop/test_azure_client.py. xRegistry's behaviours begin with 21.
 """
 
@@ -38,14 +40,14 @@ AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 def build_app(
     registry: Registry, authenticator: Authenticator | None = None, options: CncfOptions | None = None
 ) -> App:
-    """The dialect behind the server's front."""
+    """Return the dialect behind the server's dispatcher."""
     return Dispatcher(
         {}, MountedDialect("cncf", application(registry, options)), Metrics(), authenticator=authenticator
     )
 
 
 def is_refusal(expected: str, answer: httpx.Response) -> bool:
-    """A problem document with that detail, or in the Azure flavour an error with that code and message."""
+    """Return whether a response is an error with that detail, or in the Azure flavour with that code and message."""
     body = answer.json()
     if str(answer.request.url.path).lower().startswith("/$schemagroups"):
         code, _, sentence = expected.partition(" ")
@@ -57,12 +59,12 @@ def is_refusal(expected: str, answer: httpx.Response) -> bool:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
-    """Every request of a transcript gets the answer written below it."""
+    """Every request of a transcript gets the response in it."""
     await play(client, rule, media_type="application/json", refused=is_refusal)
 
 
 def test_every_must_have_behaviour_is_a_test() -> None:
-    """Each numbered behaviour of this dialect has a rule, or a test where requests and answers are not enough."""
+    """Each numbered behaviour of this dialect has a rule, or a test if it needs more than requests and responses."""
     numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     assert numbers | IN_PYTHON | ELSEWHERE == {*range(1, 21), 28}
 
@@ -88,7 +90,7 @@ async def post_schema(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_05_one_document_is_one_version_however_many_bring_it(store: str, client: httpx.AsyncClient) -> None:
-    """5: posts of one document at once get one version and one Schema-Id, the id of the answer."""
+    """5: concurrent posts of one document get one version and one Schema-Id, that of the response."""
     await group(client, format="avro")
     answers = await asyncio.gather(*(post_schema(client, "s", AVRO, "application/json") for _ in range(8)))
     assert {answer.headers["schema-version"] for answer in answers} == {"1"}
@@ -126,7 +128,7 @@ async def test_07_documents_come_back_byte_for_byte(store: str, client: httpx.As
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_07_known_formats_keep_their_text_and_type(store: str, client: httpx.AsyncClient) -> None:
-    """7: a schema that is parsed keeps its blanks, its byte order mark apart, and the parameters of its type."""
+    """7: a schema that is parsed keeps its blanks and the parameters of its type, but not its byte order mark."""
     await group(client, format="avro")
     text = ' {"type" :\t"record", "name":"R","doc":"ü","fields":[ ]}\r\n'.encode()
     await post_schema(client, "s", text, "application/json; charset=utf-8; format=avro")
@@ -153,7 +155,7 @@ async def test_08_head_is_get_without_the_body(store: str, client: httpx.AsyncCl
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_09_pages_cover_every_item(store: str, client: httpx.AsyncClient) -> None:
-    """9: following the links from page to page, every schema is seen once, and the last page has no next one."""
+    """9: following the links from page to page returns every schema once; the last page has no next link."""
     await group(client, format="avro")
     names = sorted([f"schema {number}" for number in range(5)] + ["ö&=?"])
     for name in names:
@@ -171,7 +173,7 @@ async def test_09_pages_cover_every_item(store: str, client: httpx.AsyncClient) 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_14_a_copy_has_the_uris_of_its_source(store: str, client: httpx.AsyncClient) -> None:
-    """14: a registry pulled into another one is found there under the same URIs; a second pull changes nothing."""
+    """14: a copy of a registry has its versions under the same URIs; a second copy changes nothing."""
     await group(client, format="avro")
     await group(client, "mixed", description="of everything")
     await post_schema(client, "s", AVRO, "application/json")
@@ -194,7 +196,7 @@ async def test_14_a_copy_has_the_uris_of_its_source(store: str, client: httpx.As
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_19_one_subscription_from_begin_to_end(store: str, client: httpx.AsyncClient) -> None:
-    """19: a subscription is found where Location says, replaced without losing its secret, and ended."""
+    """19: a subscription is found at its Location, replaced without losing its secret, and deleted."""
     body = {
         "sink": "https://a/b",
         "protocol": "HTTP",
@@ -235,7 +237,7 @@ RULES_OF_20 = (
 async def test_20_ids_of_groups_are_seen_by_all(
     store: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """20: who may not read a group sees that its id is taken and nothing else; nobody in particular sees nothing."""
+    """20: a caller without the right to read a group sees only its id; a caller without credentials sees nothing."""
     monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_20, default_allow=False)))
     app = build_app(registry, HeaderAuthenticator(_authenticate))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
@@ -277,7 +279,7 @@ async def test_20_ids_of_groups_are_seen_by_all(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_data_of_a_deleted_schema_can_still_be_read(store: str, client: httpx.AsyncClient) -> None:
-    """Azure's data have the id of a schema in their content type: it answers after the schema is gone from lists."""
+    """Azure's data have a schema's id in their content type, so the id is found after the schema was deleted."""
     await client.put("/$schemaGroups/g", json={"schemaType": "Avro"})
     headers = {"content-type": "application/json; serialization=Avro"}
     registration = await client.put("/$schemaGroups/g/schemas/s", content=AVRO, headers=headers)
@@ -292,7 +294,7 @@ async def test_data_of_a_deleted_schema_can_still_be_read(store: str, client: ht
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_etag_guards_a_group(store: str, client: httpx.AsyncClient) -> None:
-    """If-Match with the ETag of a group changes that one; after a change it is another one."""
+    """If-Match with the ETag of a group changes the group; the ETag is another one afterwards."""
     creation = await client.put("/$schemaGroups/g", json={"schemaType": "Avro"})
     tag = {"if-match": creation.headers["etag"]}
     body = {"schemaType": "Avro", "groupProperties": {"a": "b"}}
@@ -302,7 +304,7 @@ async def test_an_etag_guards_a_group(store: str, client: httpx.AsyncClient) -> 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_operation_is_documented(store: str, client: httpx.AsyncClient) -> None:
-    """The OpenAPI document has every path of both flavours, with request bodies where there are some."""
+    """The OpenAPI document has every path of both flavours, with request bodies."""
     paths = (await client.get("/_docs/cncf/openapi.json")).json()["paths"]
     assert {"get", "put", "delete"} == set(paths["/schemagroups/{group}"])
     assert {"get", "post", "delete"} == set(paths["/schemagroups/{group}/schemas/{schema}"])

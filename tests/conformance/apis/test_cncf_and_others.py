@@ -1,4 +1,4 @@
-"""One registry, several dialects: what is done through the CNCF dialect holds in the others, and back."""
+"""One registry, several dialects: changes through the CNCF dialect apply in the others, and vice versa."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 async def send_request(
     client: httpx.AsyncClient, method: str, path: str, body: Any = None, status: int = 200, **headers: str
 ) -> httpx.Response:
-    """The answer to a request with a JSON body, or one of plain text."""
+    """Return the response to a request with a JSON body, or with plain text."""
     header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
     content = body if isinstance(body, str) else None if body is None else json.dumps(body)
     if content is not None and not header_fields:
@@ -50,7 +50,7 @@ async def send_request(
 
 @pytest.mark.asyncio
 async def test_schemas_of_other_dialects_are_documents(client: httpx.AsyncClient) -> None:
-    """What other dialects register is in the group of its space, byte for byte, with a fitting type."""
+    """Schemas of other dialects are in the group of their namespace, byte for byte, with a suitable content type."""
     await send_request(client, "POST", "/subjects/s%2F1/versions", {"schema": A1})
     await send_request(client, "POST", "/subjects/p/versions", {"schema": PROTO, "schemaType": "PROTOBUF"})
     await send_request(client, "POST", "/contexts/.team/subjects/t/versions", {"schema": A1})
@@ -86,7 +86,7 @@ async def test_schemas_of_other_dialects_are_documents(client: httpx.AsyncClient
 
 @pytest.mark.asyncio
 async def test_documents_are_schemas_of_other_dialects(client: httpx.AsyncClient) -> None:
-    """What is posted here is read by Confluent's and Pravega's clients, with its number and its text."""
+    """Clients of Confluent and Pravega can read posted documents, with their numbers and texts."""
     await send_request(client, "PUT", "/schemagroups/team", {"format": "avro"}, 201)
     for text in (A1, A2):
         await send_request(client, "POST", "/schemagroups/team/schemas/s", text, content_type="application/json")
@@ -103,7 +103,7 @@ async def test_documents_are_schemas_of_other_dialects(client: httpx.AsyncClient
 
 @pytest.mark.asyncio
 async def test_one_document_in_two_dialects_is_one_version(client: httpx.AsyncClient) -> None:
-    """A document posted here that another dialect brought before is that version, and the other way round."""
+    """A posted document that another dialect registered before is the same version, and vice versa."""
     first = (await send_request(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A1})).json()
     headers = {"content_type": "application/json;format=avro"}
     assert (await send_request(client, "POST", "/schemagroups/team/schemas/s", A1, **headers)).headers[
@@ -116,7 +116,7 @@ async def test_one_document_in_two_dialects_is_one_version(client: httpx.AsyncCl
 
 @pytest.mark.asyncio
 async def test_a_policy_holds_in_every_dialect(client: httpx.AsyncClient) -> None:
-    """The policy of a group refuses other dialects' schemas, and one they set refuses documents posted here."""
+    """The policy of a group refuses schemas of other dialects, and a policy that they set refuses posted documents."""
     body = {"schemaType": "Avro", "schemaCompatibility": "Backward"}
     await send_request(client, "PUT", "/$schemaGroups/team", body, 201)
     await send_request(client, "PUT", "/$schemaGroups/team/schemas/s", A1, 204, content_type="application/json")
@@ -138,7 +138,7 @@ async def test_a_policy_holds_in_every_dialect(client: httpx.AsyncClient) -> Non
 
 @pytest.mark.asyncio
 async def test_making_a_group_loosens_no_policy(client: httpx.AsyncClient) -> None:
-    """A policy set for a context, or for all, before its group is made stays; so does that of the default group."""
+    """A policy set for a context or the registry stays when its group is created; so does that of the default group."""
     await send_request(client, "PUT", "/config/:.team:", {"compatibility": "FULL"})
     assert (await send_request(client, "PUT", "/schemagroups/team", {}, 201)).json()["compatibility"] == "FULL"
     assert (await send_request(client, "PUT", "/schemagroups/free", {}, 201)).json()["compatibility"] == "NONE"
@@ -153,7 +153,7 @@ async def test_making_a_group_loosens_no_policy(client: httpx.AsyncClient) -> No
 
 @pytest.mark.asyncio
 async def test_what_is_deleted_is_gone_for_all(client: httpx.AsyncClient) -> None:
-    """A version deleted here or there is in no list; ids that data have still answer; what is referred to stays."""
+    """A deleted version is in no list of any dialect; its ids are still found; referenced versions are kept."""
     await send_request(client, "PUT", "/schemagroups/team", {}, 201)
     creation = await send_request(
         client, "POST", "/schemagroups/team/schemas/s", A1, content_type="application/json;format=avro"
@@ -181,7 +181,7 @@ async def test_what_is_deleted_is_gone_for_all(client: httpx.AsyncClient) -> Non
 
 @pytest.mark.asyncio
 async def test_below_its_prefix_links_have_it(client: httpx.AsyncClient) -> None:
-    """Below /cncf every path is answered, and the URLs in answers begin with it; URIs of versions mean both places."""
+    """All paths exist below /cncf, and URLs in responses begin with it; version URIs work with and without it."""
     answer = await send_request(client, "PUT", "/cncf/schemagroups/g", {"format": "avro"}, 201)
     assert answer.headers["location"] == "http://registry/cncf/schemagroups/g"
     creation = await send_request(client, "POST", "/cncf/schemagroups/g/schemas/s", A1, content_type="application/json")

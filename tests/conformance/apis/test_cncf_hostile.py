@@ -1,4 +1,4 @@
-"""Whatever is sent, the CNCF dialect answers with an error of its own, in bounded time, and nothing is changed."""
+"""The CNCF dialect answers invalid requests with its own errors, in bounded time, and changes nothing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the dialect, which takes a million bytes at once."""
+    """A client of the dialect. It limits requests to a million bytes."""
     app = Dispatcher(
         {}, MountedDialect("cncf", application(registry, CncfOptions(max_request_bytes=1_000_000))), Metrics()
     )
@@ -75,7 +75,7 @@ async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def is_refusal(answer: httpx.Response) -> bool:
-    """Whether an answer is an error of the client's, in the shape of its flavour."""
+    """Return whether a response is a client error in the shape of its flavour."""
     assert 400 <= answer.status_code < 500, f"{answer.status_code} {answer.text[:300]}"
     body = answer.json()
     if answer.request.url.path.lower().startswith("/$schemagroups"):
@@ -85,9 +85,9 @@ def is_refusal(answer: httpx.Response) -> bool:
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)
 async def test_bodies_that_are_none(method: str, path: str, registry: Registry, client: httpx.AsyncClient) -> None:
-    """No JSON, deep JSON, wrong shapes, bad text and too much of it are refused at once, and nothing is stored."""
+    """Invalid JSON, deep nesting, wrong shapes, invalid text and long bodies are refused, and nothing is stored."""
     seq = registry.state.seq
-    # A group has attributes only, none of them needed; others may be there.
+    # A group has only optional attributes, and unknown ones are accepted.
     bodies = [body for body in BODIES if body and b"sink" not in body] if path == "/schemagroups/g" else BODIES
     for body in bodies:
         with limit_time(SECONDS, time.monotonic):
@@ -120,7 +120,7 @@ async def test_bodies_that_are_too_long(registry: Registry, client: httpx.AsyncC
     ],
 )
 async def test_documents_that_are_no_schemas(document: bytes, registry: Registry, client: httpx.AsyncClient) -> None:
-    """What is no schema of the group's format is refused in bounded time."""
+    """A document that is no schema of the group's format is refused in bounded time."""
     seq = registry.state.seq
     for method, path in (("POST", "/schemagroups/there/schemas/s"), ("PUT", "/$schemaGroups/there/schemas/s")):
         with limit_time(SECONDS, time.monotonic):
@@ -130,7 +130,7 @@ async def test_documents_that_are_no_schemas(document: bytes, registry: Registry
 
 
 async def test_content_types_that_cannot_be_sent_back(registry: Registry, client: httpx.AsyncClient) -> None:
-    """A content type of any length or with control characters is refused; it would be part of later answers."""
+    """Too long content types, and those with control characters, are refused, because responses repeat them."""
     for content_type in ("x" * 501, "text/plain\tx", "\x01"):
         headers = {"content-type": content_type}
         answer = await client.post("/schemagroups/there/schemas/s", content=AVRO, headers=headers)
@@ -172,7 +172,7 @@ _queries = st.sampled_from(
 async def test_any_request_gets_an_answer(
     client: httpx.AsyncClient, method: str, root: str, segments: list[str], query: str, body: bytes
 ) -> None:
-    """Whatever path, query and body are, the answer is none of a server's errors, and errors have their shape."""
+    """No path, query and body causes a server error, and errors have their shape."""
     target = "/".join((root, *segments)) + query
     answer = await asyncio.wait_for(client.request(method, target, content=body), 120)
     assert answer.status_code < 500, f"{method} {target}: {answer.text}"
@@ -187,7 +187,7 @@ async def test_any_request_gets_an_answer(
 async def test_any_description_and_bytes_come_back_or_are_refused(
     client: httpx.AsyncClient, description: str, body: bytes
 ) -> None:
-    """A description and a document of an unknown format are told again exactly, or refused."""
+    """A description and a document of an unknown format are returned exactly, or refused."""
     params = {"description": description, "format": "bytes"}
     await client.put("/schemagroups/any")
     path = "/schemagroups/any/schemas/s"

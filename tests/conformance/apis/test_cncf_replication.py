@@ -1,4 +1,4 @@
-"""Replication of the CNCF seed, by its own operations: what is pulled or pushed has the URIs it has at its source."""
+"""Replication through the CNCF API itself: pulled and pushed versions keep the URIs of their source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDER = AVRO.replace("int", "long")
 
 
 async def server(host: str, store: str) -> tuple[Registry, httpx.AsyncClient]:
-    """A whole server under a name of its own."""
+    """Return a node and a client of the whole server with a host name of its own."""
     registry = await Registry.open(await open_log(store))
     client = client_of(build_dispatcher(registry, ServerSettings(), Metrics()))
     client.base_url = httpx.URL(f"http://{host}")
@@ -47,14 +47,14 @@ async def pair(
 async def send_request(
     client: httpx.AsyncClient, method: str, path: str, body: str | dict[str, Any] | None = None
 ) -> None:
-    """A request that must succeed."""
+    """Send a request and require success."""
     content = {"content": body} if isinstance(body, str) else {"json": body} if body is not None else {}
     answer = await client.request(method, path, **content)  # type: ignore[arg-type]  # one member or none
     assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
 
 
 async def change(source: httpx.AsyncClient) -> None:
-    """A first history: two groups, several versions."""
+    """Create a first history: two groups, several versions."""
     await send_request(source, "PUT", "/schemagroups/g", {"format": "avro"})
     await send_request(source, "PUT", "/schemagroups/h", {"format": "avro", "description": "other"})
     for path, text in (("g/schemas/s", AVRO), ("g/schemas/s", WIDER), ("h/schemas/s", AVRO), ("h/schemas/t", WIDER)):
@@ -62,7 +62,7 @@ async def change(source: httpx.AsyncClient) -> None:
 
 
 async def test_15_a_pull_reaches_the_same_uris(pair: tuple[httpx.AsyncClient, httpx.AsyncClient]) -> None:
-    """15: groups of the target have other names, versions the URIs of the source; the next pull brings what is new."""
+    """15: groups of the target have other names, versions the URIs of the source; the next pull copies new versions."""
     source, target = pair
     await send_request(target, "PUT", "/schemagroups/own", {"format": "avro"})
     await send_request(target, "POST", "/schemagroups/own/schemas/s", AVRO)
@@ -85,7 +85,7 @@ class Pusher:
         self._after = 0
 
     async def push(self) -> None:
-        """Everything since the last time."""
+        """Push all changes since the last call."""
         page = (await self._source.get("/api/journal", params={"after": self._after})).json()
         self._after = page["next"]
         for entry in page["entries"]:
@@ -118,7 +118,7 @@ class Pusher:
 
 
 async def test_16_a_push_replays_creates_and_deletes(pair: tuple[httpx.AsyncClient, httpx.AsyncClient]) -> None:
-    """16: after every push the target has the URIs, documents and groups of the source, and none that it lost."""
+    """16: after every push the target has the URIs, documents and groups of the source, and no deleted ones."""
     source, target = pair
     pusher = Pusher(source, target)
     await change(source)

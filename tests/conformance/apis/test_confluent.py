@@ -1,4 +1,4 @@
-"""The Confluent dialect answers as its transcripts say."""
+"""The Confluent dialect answers as its transcripts require."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RELEASES = [name for name in PROFILES if name[0].isdigit()]
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def registry(brief_logging: None) -> AsyncIterator[Registry]:
-    """One node, emptied for every rule: building an application takes longer than playing a rule."""
+    """One node, emptied for every rule, because building an application takes longer than a rule."""
     node = await Registry.open(await open_log("memory:"))
     yield node
     await node.close()
@@ -33,7 +33,7 @@ async def registry(brief_logging: None) -> AsyncIterator[Registry]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def clients(registry: Registry) -> AsyncIterator[dict[ProfileName, httpx.AsyncClient]]:
-    """A client of the dialect in every profile over that node, behind the server's front."""
+    """Clients of the dialect over that node, behind the server's dispatcher, by profile."""
     async with AsyncExitStack() as stack:
         clients = {name: client_of(_build_front(registry, name)) for name in RELEASES}
         yield {name: await stack.enter_async_context(client) for name, client in clients.items()}
@@ -48,7 +48,7 @@ def _build_front(registry: Registry, profile: ProfileName) -> App:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, registry: Registry, clients: dict[ProfileName, httpx.AsyncClient]) -> None:
-    """Every request of a transcript gets the answer written below it, in the words of each release."""
+    """Every request of a transcript gets the response in it, in every profile."""
     profiles = [profile for profile in RELEASES if profile >= rule.since]
     assert profiles, f"no release has reached {rule.since}"
     wrong = []
@@ -62,5 +62,5 @@ async def test_rule(rule: Rule, registry: Registry, clients: dict[ProfileName, h
 
 
 def test_there_are_enough_exchanges() -> None:
-    """The transcripts are read at all, and cover the API's tables."""
+    """The transcripts are read, and cover the tables of the API."""
     assert sum(len(rule.exchanges) for rule in RULES) >= 1500

@@ -1,4 +1,4 @@
-"""The profiles `redpanda` and `karapace` of the Confluent dialect answer as their transcripts say."""
+"""The profiles `redpanda` and `karapace` of the Confluent dialect answer as their transcripts require."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHERE = "/subjects/s/versions"
 
 
 async def open_client(maker: Any) -> tuple[Registry, httpx.AsyncClient]:
-    """A registry with nothing in it, and a client of the dialect in a maker's profile."""
+    """Return an empty registry, and a client of the dialect in a maker's profile."""
     registry = await Registry.open(await open_log("memory:"))
     dialect = application(registry, ConfluentOptions(profile=maker))
     return registry, client_of(Dispatcher({}, MountedDialect("confluent", dialect), Metrics()))
@@ -44,7 +44,7 @@ async def karapace() -> AsyncIterator[httpx.AsyncClient]:
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("maker", "rule"), PLAYED, ids=[f"{maker}: {rule.sentence}" for maker, rule in PLAYED])
 async def test_rule(maker: str, rule: Rule) -> None:
-    """Every request of a transcript gets the answer written below it."""
+    """Every request of a transcript gets the response in it."""
     registry, client = await open_client(maker)
     async with client:
         await play(client, rule)
@@ -53,7 +53,7 @@ async def test_rule(maker: str, rule: Rule) -> None:
 
 @pytest.mark.asyncio
 async def test_protobuf_text_is_kept_verbatim_by_redpanda() -> None:
-    """Comments, blank lines and order stay; the same text is the same version."""
+    """Comments, blank lines and order are kept; the same text is the same version."""
     text = 'syntax = "proto3";\n\n\n// A note.\nmessage M { oneof o { string b = 2; }  int32 a = 1; }\n'
     registry, client = await open_client("redpanda")
     async with client:
@@ -120,7 +120,7 @@ TYPES = "'AVRO', 'JSON' or 'PROTOBUF'"
 async def test_a_body_is_refused_as_the_list_of_its_findings(
     karapace: httpx.AsyncClient, body: Any, findings: list[dict[str, Any]]
 ) -> None:
-    """Registering, looking up and checking refuse what is no request with 422 and everything that is wrong."""
+    """Registrations, look-ups and checks answer an invalid body with 422 and all its defects."""
     for path in (WHERE, "/subjects/s", "/compatibility/subjects/s/versions/latest"):
         answer = await karapace.post(path, json=body)
         assert (answer.status_code, answer.json()) == (422, {"error_code": 422, "message": findings}), path
@@ -139,7 +139,7 @@ async def test_a_level_is_demanded(karapace: httpx.AsyncClient) -> None:
 
 @pytest.mark.asyncio
 async def test_what_a_schema_may_bring_is_taken(karapace: httpx.AsyncClient) -> None:
-    """References may be null or empty; metadata and rules are no strangers."""
+    """References may be null or empty; metadata and rule set are accepted members."""
     body = {"schema": json.dumps("int"), "schemaType": "AVRO", "references": None, "metadata": None, "ruleSet": None}
     assert (await karapace.post(WHERE, json=body)).json() == {"id": 1}
     assert (await karapace.post(WHERE, json={**body, "references": []})).json() == {"id": 1}

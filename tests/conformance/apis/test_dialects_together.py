@@ -1,4 +1,4 @@
-"""One registry, many dialects: what random walks through all dialects (tests/property) once found, each on its own."""
+"""One registry, many dialects: single cases that random walks through all dialects (tests/property) found."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from stele.service.registry import Registry
 from stele.storage import open_log
 
 WORD = '{"type":"string"}'
-"""Avro and JSON Schema at once."""
+"""A text that is valid Avro and valid JSON Schema."""
 RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 
 
 @pytest_asyncio.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the whole server over an empty registry that lets everything in."""
+    """A client of the whole server over an empty registry that allows any schema."""
     registry = await Registry.open(await open_log("memory:"))
     async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
         await client.put("/config", json={"compatibility": "NONE"})
@@ -32,13 +32,13 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 def read_answer(answer: httpx.Response, status: int = 200) -> Any:
-    """What an answer of that status says."""
+    """Return the decoded body of a response with that status."""
     assert answer.status_code == status, f"{answer.status_code} {answer.text}"
     return answer.json() if "json" in answer.headers.get("content-type", "") and answer.content else answer.text
 
 
 def info(text: str, format_name: str, type_name: str = "") -> dict[str, Any]:
-    """A schema as the Pravega dialect takes it; a format nobody knows is a custom one."""
+    """Return a schema in the form of the Pravega dialect; an unknown format is a custom one."""
     known = format_name in {"Avro", "Json"}
     language = {"serializationFormat": format_name if known else "Custom", "fullTypeName": format_name}
     data = base64.b64encode(text.encode()).decode()
@@ -46,7 +46,7 @@ def info(text: str, format_name: str, type_name: str = "") -> dict[str, Any]:
 
 
 async def group(client: httpx.AsyncClient, name: str, format_name: str) -> None:
-    """Create a group of a format that lets everything in."""
+    """Create a group of a format that allows any schema."""
     properties = {
         "serializationFormat": info("", format_name)["serializationFormat"]
         if format_name != "Any"
@@ -58,7 +58,7 @@ async def group(client: httpx.AsyncClient, name: str, format_name: str) -> None:
 
 
 async def test_one_text_in_two_languages_is_two_schemas(client: httpx.AsyncClient) -> None:
-    """Ids, types and look-ups keep a JSON Schema and the Avro schema of the same text apart, in whatever order."""
+    """Ids, types and look-ups distinguish a JSON Schema and an Avro schema of the same text, in any order."""
     await group(client, "a", "Any")
     read_answer(await client.post("/v1/groups/a/schemas", json=info(WORD, "Avro")), 201)
     json_schema = {"schema": WORD, "schemaType": "JSON"}
@@ -73,7 +73,7 @@ async def test_one_text_in_two_languages_is_two_schemas(client: httpx.AsyncClien
 
 
 async def test_unread_text_is_no_schema_elsewhere(client: httpx.AsyncClient) -> None:
-    """A text schema-repo kept unread, as what the subject holds is of another language, is not found as a schema."""
+    """A text that schema-repo stored without parsing, in a subject of another format, is not found as a schema."""
     read_answer(await client.post("/subjects/s/versions", json={"schema": "{}", "schemaType": "JSON"}))
     read_answer(await client.put("/schema-repo/s/register", content='"int"', headers={"content-type": "text/plain"}))
     read_answer(await client.post("/subjects/s", json={"schema": '"int"'}), 404)
@@ -81,7 +81,7 @@ async def test_unread_text_is_no_schema_elsewhere(client: httpx.AsyncClient) -> 
 
 
 async def test_what_has_no_name_has_that_of_its_group(client: httpx.AsyncClient) -> None:
-    """A schema without a name of its own is one schema, through whichever door, with one number for its type."""
+    """A schema without a name is one schema in every dialect, with one number for its type."""
     first = {"type": "s", "serializationFormat": "Json", "version": 0, "id": 0}
     read_answer(await client.post("/subjects/s/versions", json={"schema": WORD, "schemaType": "JSON"}))
     assert read_answer(await client.post("/v1/groups/s/schemas", json=info(WORD, "Json")), 201) == first
@@ -98,7 +98,7 @@ async def test_what_has_no_name_has_that_of_its_group(client: httpx.AsyncClient)
 
 
 async def test_what_topics_are_bound_to_can_be_deleted_elsewhere(client: httpx.AsyncClient) -> None:
-    """A binding of the RocketMQ dialect, which nobody could end in the Confluent one, holds up no deletion there."""
+    """A binding of the RocketMQ dialect does not block a deletion in the Confluent dialect, which cannot end it."""
     body = {"schemaIdl": RECORD, "schemaType": "AVRO"}
     read_answer(await client.post("/schema-registry/v1/subject/s/schema/s", json=body))
     assert read_answer(await client.delete("/subjects/s/versions/1")) == 1
@@ -109,7 +109,7 @@ async def test_what_topics_are_bound_to_can_be_deleted_elsewhere(client: httpx.A
 
 
 async def test_types_of_a_group_are_not_compared_elsewhere_either(client: httpx.AsyncClient) -> None:
-    """In a group of several types a level that each type keeps can be set, and a version deleted, in OpenSchema."""
+    """In OpenSchema, types of a group are not compared with each other for a new level or a deletion."""
     await group(client, "g", "Avro")
     longer = RECORD.replace("]}", ',{"name":"b","type":"int","default":0}]}')
     for text in (RECORD, RECORD.replace('"R"', '"S"'), longer, longer.replace('"R"', '"S"')):
@@ -121,7 +121,7 @@ async def test_types_of_a_group_are_not_compared_elsewhere_either(client: httpx.
 
 
 async def test_a_format_nobody_knows_is_one_for_all(client: httpx.AsyncClient) -> None:
-    """A group of a custom format is a schema of that format for the CNCF dialect, and the other way round."""
+    """A custom format is the same in the Pravega, CNCF, schema-repo and RocketMQ dialects."""
     document = {"content": "some words", "headers": {"content-type": "text/plain"}}
     await group(client, "g", "words")
     read_answer(await client.post("/schemagroups/default/schemas/g?format=words", **document))

@@ -1,4 +1,4 @@
-"""Exporters and access control entries where transcripts do not reach: limits, races, and bodies without sense."""
+"""Exporters and access control entries beyond the transcripts: limits, concurrency, and invalid bodies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALICE = {
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a fresh node."""
+    """A client of a new node."""
     node = await Registry.open(await open_log("memory:"))
     async with client_of(application(node)) as client:
         yield client
@@ -38,7 +38,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_too_many(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are so many exporters and entries at most."""
+    """Exporters and entries beyond the limits are refused."""
     monkeypatch.setattr(exporter_definitions, "_MOST", 2)
     monkeypatch.setattr(server, "_MOST", 2)
     for name in ("a", "b"):
@@ -53,13 +53,13 @@ async def test_too_many(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPat
 
 
 async def test_racing_definitions(client: httpx.AsyncClient) -> None:
-    """Of clients that define the same exporter at once one does."""
+    """Of several clients that create the same exporter at once, one succeeds."""
     answers = await asyncio.gather(*(client.post("/exporters", json={"name": "e"}) for _ in range(6)))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 5
 
 
 async def test_credentials_stay_out_of_logs(client: httpx.AsyncClient) -> None:
-    """Neither answers nor logs of requests about an exporter show its credentials."""
+    """Neither responses nor logs show the credentials of an exporter."""
     with capture_logs() as logs:
         request = {"name": "e", "config": {"basic.auth.user.info": "me:s3cret"}}
         answers = [await client.post("/exporters", json=request) for _ in range(2)]
@@ -73,7 +73,7 @@ async def test_credentials_stay_out_of_logs(client: httpx.AsyncClient) -> None:
     ids=lambda body: repr(body[:12]),
 )
 async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
-    """Bodies of the wrong shape are refused everywhere."""
+    """Bodies of the wrong shape are refused by all endpoints."""
     for method, path in (
         ("POST", "/exporters"),
         ("PUT", "/exporters/e"),
@@ -86,7 +86,7 @@ async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
 
 
 async def test_giants(client: httpx.AsyncClient) -> None:
-    """Definitions and entries of megabytes are too large to keep."""
+    """Definitions and entries of megabytes are refused as too large."""
     much = "x" * 2_000_000
     for path, body in (
         ("/exporters", {"name": "e", "subjects": [much]}),

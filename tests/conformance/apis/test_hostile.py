@@ -1,4 +1,4 @@
-"""Whatever is sent, the Confluent dialect answers with an error of its own, in bounded time, and nothing is changed."""
+"""The Confluent dialect answers invalid requests with its own errors, in bounded time, and changes nothing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def expect_refusal(client: httpx.AsyncClient, method: str, path: str, body: bytes | None) -> httpx.Response:
-    """The answer, which must be an error of the dialect, given soon."""
+    """Return the response, which must be an error of the dialect within bounded time."""
     with limit_time(SECONDS, time.monotonic):
         answer = await client.request(method, path, content=body, headers=JSON)
     assert 400 <= answer.status_code < 500, (method, path, answer.text[:500])
@@ -88,7 +88,7 @@ SCHEMAS = {
 
 @pytest.mark.parametrize("name", SCHEMAS)
 async def test_schemas(name: str, client: httpx.AsyncClient, registry: Registry) -> None:
-    """Giant, bottomless and broken schemas are refused on every way in."""
+    """Huge, deeply nested and invalid schemas are refused by every endpoint that takes a schema."""
     seq = registry.state.seq
     text, schema_type = SCHEMAS[name]
     body = json.dumps({"schema": text, "schemaType": schema_type}).encode()
@@ -119,7 +119,7 @@ async def test_schemas(name: str, client: httpx.AsyncClient, registry: Registry)
     ids=lambda body: repr(body[:20]),
 )
 async def test_bodies(body: bytes, client: httpx.AsyncClient, registry: Registry) -> None:
-    """Bodies that are no JSON object are refused everywhere."""
+    """Bodies that are no JSON object are refused by all endpoints."""
     seq = registry.state.seq
     for method, path in WITH_BODY:
         await expect_refusal(client, method, path, body)
@@ -128,7 +128,7 @@ async def test_bodies(body: bytes, client: httpx.AsyncClient, registry: Registry
 
 @pytest.mark.parametrize("rest", [b'"', b"{}", b"]", b'{"compatibility":"NONE","mode":"READONLY"}'])
 async def test_what_follows_the_first_value(rest: bytes, client: httpx.AsyncClient, registry: Registry) -> None:
-    """What stands behind an object has no effect: the answers are those to the object alone."""
+    """Text after the first JSON object of a body is ignored."""
     for method, path in WITH_BODY:
         expected = await client.request(method, path, content=b"{}", headers=JSON)
         seq = registry.state.seq
@@ -138,7 +138,7 @@ async def test_what_follows_the_first_value(rest: bytes, client: httpx.AsyncClie
 
 
 async def test_too_many_references(client: httpx.AsyncClient, registry: Registry) -> None:
-    """More references than the limit are a schema that is too large, long before they are resolved one by one."""
+    """A schema with more references than the limit is refused as too large, before they are resolved."""
     await client.post("/subjects/target/versions", content=INT, headers=JSON)
     references = [{"name": f"n{n}", "subject": "target", "version": 1} for n in range(3000)]
     body = json.dumps({"schema": '"int"', "references": references}).encode()
@@ -164,7 +164,7 @@ BULK = {f"k{n}": "v" * 100 for n in range(20_000)}
 async def test_what_surrounds_a_schema_is_limited_too(
     method: str, path: str, body: object, client: httpx.AsyncClient, registry: Registry
 ) -> None:
-    """Metadata, rules and settings of megabytes are as much too large as a schema of that size."""
+    """Metadata, rules and settings of megabytes are refused as too large, like a schema of that size."""
     await client.post("/subjects/target/versions", content=INT, headers=JSON)
     seq = registry.state.seq
     answer = await expect_refusal(client, method, path, json.dumps(body).encode())
@@ -173,7 +173,7 @@ async def test_what_surrounds_a_schema_is_limited_too(
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_body(registry: Registry) -> None:
-    """Half a request is the client's fault, not the server's, and changes nothing."""
+    """A request that ends before its body is a client error and changes nothing."""
     seq, sent = registry.state.seq, []
     messages = iter([{"type": "http.request", "body": INT[:5], "more_body": True}, {"type": "http.disconnect"}])
 
@@ -193,7 +193,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_body(registry: Registry) 
 
 @pytest.mark.parametrize("hint", ["9" * 5000, "\u0661", "-" * 100, "1e9", " 1", "00"])
 async def test_version_hints(hint: str, client: httpx.AsyncClient) -> None:
-    """A version hint that is no number is text like any other."""
+    """A version hint that is no number is accepted as any text."""
     schema = {"schema": '"long"', "metadata": {"properties": {"confluent:version": hint}}}
     for path in ("/subjects/hint/versions", "/subjects/hint/versions", "/subjects/hint"):
         answer = await client.post(path, content=json.dumps(schema).encode(), headers=JSON)
@@ -201,7 +201,7 @@ async def test_version_hints(hint: str, client: httpx.AsyncClient) -> None:
 
 
 async def test_verbose_checks_repeat_what_is_no_schema(client: httpx.AsyncClient) -> None:
-    """A verbose check says of a text that is no schema what a registration would say."""
+    """A verbose check of an invalid schema has the message that a registration would have."""
     body = json.dumps({"schema": "{"}).encode()
     refusal = await client.post("/subjects/h/versions", content=body, headers=JSON)
     check = await client.post("/compatibility/subjects/h/versions?verbose=true", content=body, headers=JSON)
@@ -268,7 +268,7 @@ WRITES = [
 )
 @given(name=names)
 async def test_names(name: str, client: httpx.AsyncClient) -> None:
-    """No name in a path or query is a server error, and every name that was taken can be listed."""
+    """No name in a path or query causes a server error, and all registered subjects can be listed."""
     for path in READS:
         answer = await client.get(path.replace("{}", name))
         assert answer.status_code < 500, (path, name, answer.text)
@@ -279,7 +279,7 @@ async def test_names(name: str, client: httpx.AsyncClient) -> None:
 
 
 async def test_racing_registrations_agree() -> None:
-    """Clients that register the same schemas at once get one id and one version for each, and numbers without gaps."""
+    """Concurrent registrations of the same schemas get one id and one version each, with numbers without gaps."""
     node = await Registry.open(await open_log("memory:"))
     schemas = [
         f'{{"type":"record","name":"R","fields":[{{"name":"f{n}","type":"int","default":0}}]}}' for n in range(5)
@@ -296,7 +296,7 @@ async def test_racing_registrations_agree() -> None:
 
 
 async def test_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that cannot be read or written is 50001, one that does not answer in time 50002."""
+    """A log that cannot be read or written answers 50001, one that times out 50002."""
     log: Log = await open_log("memory:")
     node = await Registry.open(log)
     async with client_of(application(node)) as client:
@@ -315,7 +315,7 @@ async def test_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_settings_of_the_dialect() -> None:
-    """Old answers, the newer code of a refusal, and modes that cannot change are settings."""
+    """Profile, code of refusals, page sizes, and whether modes can change are options."""
     node = await Registry.open(await open_log("memory:"))
     options = ConfluentOptions(profile="7.9", incompatible_code=40901, mode_mutable=False, max_schemas=1, max_items=2)
     async with client_of(application(node, options)) as client:
@@ -343,7 +343,7 @@ async def test_settings_of_the_dialect() -> None:
 
 
 async def test_description_of_the_api(client: httpx.AsyncClient) -> None:
-    """The OpenAPI document names every route and method that answers, and endpoints say their route first."""
+    """Every method of a path in the OpenAPI document is served."""
     document = (await client.get("/_docs/confluent/openapi.json")).json()
     assert document["openapi"].startswith("3.1")
     for path, item in document["paths"].items():
@@ -355,7 +355,7 @@ async def test_description_of_the_api(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_request_that_takes_too_long(registry: Registry) -> None:
-    """What is given up for its time, and what is refused for want of room, is 503 with that code."""
+    """A request that exceeds the time limit is answered with status and code 503."""
     dialect = application(registry)
 
     async def answer_hurriedly(scope: Any, receive: Any, send: Any) -> None:
@@ -368,7 +368,7 @@ async def test_a_request_that_takes_too_long(registry: Registry) -> None:
 
 
 async def test_transcripts_meet_every_error_code() -> None:
-    """Each code the dialect knows is met by a transcript, or by a test here, of access or of rates."""
+    """Each error code of the dialect is covered by a transcript, or by a test here, of access or of rates."""
     met = {
         int(exchange.expected.split(" ", 1)[0])
         for rule in RULES

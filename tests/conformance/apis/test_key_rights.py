@@ -1,4 +1,4 @@
-"""The DEK registry when callers have rights: every known way to a plain data key that is not theirs is closed."""
+"""Rights in the DEK registry: no known way leads to a plain data key that the caller has no right to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALL_KEY_RIGHTS = (Operation.MANAGE_KEYS, Operation.UNWRAP_KEYS)
 
 
 def rule(principal: str, *operations: Operation, name: str) -> AccessRule:
-    """A rule that allows that on a key."""
+    """Return a rule that allows these operations on a key."""
     return AccessRule(f"user:{principal}", tuple(operations), resource_type=ResourceType.KEY, namespace="*", name=name)
 
 
@@ -46,7 +46,7 @@ RULES = AccessRules(
 
 @contextmanager
 def acting_as(name: str) -> Iterator[None]:
-    """Requests in this block come from that caller."""
+    """Send the requests in this block as that caller."""
     token = CALLER.set(Caller(Principal(name)))
     try:
         yield
@@ -65,7 +65,7 @@ async def node() -> AsyncIterator[Registry]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(node: Registry, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a node where `owner` has a KEK without sharing, `patients`, with a DEK the server could unwrap."""
+    """A client of a node in which `owner` has a KEK that is not shared, `patients`, with a DEK."""
     monkeypatch.setenv("LOCAL_SECRET", "of the server")
     async with client_of(application(node)) as client:
         with acting_as("owner"):
@@ -77,12 +77,12 @@ async def client(node: Registry, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 async def make_kek(client: httpx.AsyncClient, **members: Any) -> httpx.Response:
-    """Make the KEK `mine`."""
+    """Create the KEK `mine`."""
     return await client.post(KEKS, json={"name": "mine", "kmsType": "local-kms", "kmsKeyId": "2", **members})
 
 
 async def test_sharing_a_key_of_others_is_refused(client: httpx.AsyncClient) -> None:
-    """Whoever may only read a KEK can neither share it, nor change its properties, nor delete it."""
+    """A caller with only the right to read a KEK can neither share it, nor change its properties, nor delete it."""
     with acting_as("thief"):
         for body in ({"shared": True}, {"kmsProps": {"secret": "x"}}, {"doc": "y"}):
             assert (await client.put(f"{KEKS}/patients", json=body)).status_code == 403
@@ -93,14 +93,14 @@ async def test_sharing_a_key_of_others_is_refused(client: httpx.AsyncClient) -> 
 
 
 async def test_the_same_name_in_another_context_is_the_same_key(client: httpx.AsyncClient) -> None:
-    """A KEK of the same name in a context of the thief's wants the same right."""
+    """Creating a KEK of the same name in another context requires the same right."""
     body = {"name": "patients", "kmsType": "local-kms", "kmsKeyId": "1", "shared": True}
     with acting_as("thief"):
         assert (await client.post(f"/contexts/.evil{KEKS}", json=body)).status_code == 403
 
 
 async def test_a_shared_kek_with_the_kms_key_of_another_one_is_refused(client: httpx.AsyncClient) -> None:
-    """Neither at once, nor by switching `shared` on later, nor by another name or an alternate key."""
+    """Sharing a KEK that uses the KMS key of another KEK requires the right to both, at creation and at changes."""
     with acting_as("thief"):
         assert (await make_kek(client, shared=True)).status_code == 403
         assert (await make_kek(client)).status_code == 200
@@ -113,7 +113,7 @@ async def test_a_shared_kek_with_the_kms_key_of_another_one_is_refused(client: h
 
 
 async def test_an_alternate_key_counts_as_well() -> None:
-    """The ids of further keys of a KMS are keys that a KEK uses."""
+    """Alternate ids of KMS keys count as keys that a KEK uses."""
     node = await Registry.open(await open_log("memory:"))
     node.access = AccessControl(RULES)
     async with client_of(application(node)) as client:
@@ -128,7 +128,7 @@ async def test_an_alternate_key_counts_as_well() -> None:
 
 
 async def test_material_of_another_kek_is_refused(client: httpx.AsyncClient) -> None:
-    """A DEK that stands under another KEK wants the right to unwrap there, however its base64 is written."""
+    """Storing the material of a DEK under another KEK requires the right to unwrap, in any spelling of base64."""
     with acting_as("thief"):
         assert (await make_kek(client, shared=True, kmsProps={"secret": "my own"})).status_code == 200
         for material in (WRAPPED, _rewrite_base64(WRAPPED)):
@@ -140,7 +140,7 @@ async def test_material_of_another_kek_is_refused(client: httpx.AsyncClient) -> 
 
 
 async def test_only_the_right_to_unwrap_gives_the_plain_key(client: httpx.AsyncClient) -> None:
-    """Of a shared KEK everybody who may read keys gets the encrypted material, and only its users the plain one."""
+    """Of a shared KEK, callers who may read keys get encrypted material; only its users get the plain key."""
     with acting_as("owner"):
         assert (await client.put(f"{KEKS}/patients", json={"shared": True})).status_code == 200
         assert (await client.get(f"{KEKS}/patients/deks/s")).json()["keyMaterial"] == PLAIN
@@ -155,7 +155,7 @@ async def test_only_the_right_to_unwrap_gives_the_plain_key(client: httpx.AsyncC
 
 
 async def test_unwrapping_is_noted(client: httpx.AsyncClient, node: Registry) -> None:
-    """Each plain data key that somebody gets is told to the audit trail, without the key."""
+    """Each plain data key in a response is recorded in the audit trail, without the key."""
     with acting_as("owner"):
         await client.put(f"{KEKS}/patients", json={"shared": True})
         node.audit.is_on = True
@@ -174,7 +174,7 @@ async def test_unwrapping_is_noted(client: httpx.AsyncClient, node: Registry) ->
 
 
 async def test_what_may_be_secret_is_not_shown_and_not_lost(client: httpx.AsyncClient) -> None:
-    """Only harmless names are shown; what is sent back as it was shown keeps the rest."""
+    """Only harmless properties are shown; a shown KEK that is sent back keeps the others."""
     secret = {"secret": "s3cret", "sasl.jaas.config": "s3cret", "api.key": "s3cret", "endpoint": "http://u:s3cret@h"}
     with acting_as("both"):
         kek = await make_kek(client, kmsProps={"region": "eu", **secret}, shared=True)
@@ -185,7 +185,7 @@ async def test_what_may_be_secret_is_not_shown_and_not_lost(client: httpx.AsyncC
 
 
 async def test_user_info_in_a_key_id_is_not_shown(client: httpx.AsyncClient) -> None:
-    """A URL keeps all but user name and password; sent back as it was shown it means the stored one."""
+    """User name and password in a URL are hidden; sent back in this form, the URL means the stored one."""
     with acting_as("both"):
         kek = await make_kek(client, kmsType="local-kms", kmsKeyId="https://me:s3cret@vault.example/transit/keys/a")
         key_id = kek.json()["kmsKeyId"]
@@ -197,7 +197,7 @@ async def test_user_info_in_a_key_id_is_not_shown(client: httpx.AsyncClient) -> 
 
 
 def _rewrite_base64(text: str) -> str:
-    """Other base64 of the same bytes: bits that padding leaves unused are set."""
+    """Return another base64 text for the same bytes, in which bits that padding leaves unused are set."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     body = text.rstrip("=")
     assert body != text, "it has padding"

@@ -1,4 +1,4 @@
-"""The DEK registry where transcripts do not reach: limits, refusals of a KMS, races, and what logs may show."""
+"""The DEK registry beyond the transcripts: limits, refusals of a KMS, concurrency, and secrets in logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCAL = {"kmsType": "local-kms", "kmsKeyId": "1", "kmsProps": {"secret": "top-s3
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a fresh node that takes two keys of each kind."""
+    """A client of a new node that is limited to two keys of each kind."""
     node = await Registry.open(await open_log("memory:"), Limits(keys=2))
     async with client_of(application(node)) as client:
         yield client
@@ -35,7 +35,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_too_many_keys(client: httpx.AsyncClient) -> None:
-    """The limit counts KEKs and DEKs apart, soft-deleted ones too."""
+    """The limit applies to KEKs and DEKs separately, and counts soft-deleted ones."""
     for name in ("a", "b"):
         assert (await client.post(KEKS, json={"name": name, **LOCAL})).status_code == 200
         assert (await client.post(f"{KEKS}/a/deks", json={"subject": name})).status_code == 200
@@ -49,20 +49,20 @@ async def test_too_many_keys(client: httpx.AsyncClient) -> None:
 
 
 class Denying:
-    """A KMS that knows its key and gives it to nobody."""
+    """A KMS that denies the server its key."""
 
     def __init__(self, key_id: str, properties: Mapping[str, str]) -> None:
         self.key_id = key_id
 
     def wrap(self, material: bytes) -> bytes:
-        """Refuse."""
+        """Raise `KmsDenied`."""
         raise kms.KmsDenied("access denied")
 
     unwrap = wrap
 
 
 async def test_kms_that_denies(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A KMS that does not let the server use its key makes it 40370."""
+    """A KMS that does not let the server use its key is answered with 40370."""
     point = EntryPoint("denying", f"{__name__}:Denying", kms.GROUP)
     monkeypatch.setattr(kms, "_drivers_by_name", lambda: {"denying": point})
     await client.post(KEKS, json={"name": "a", "kmsType": "denying", "kmsKeyId": "1", "shared": True})
@@ -75,7 +75,7 @@ async def test_kms_that_denies(client: httpx.AsyncClient, monkeypatch: pytest.Mo
 
 
 async def test_racing_creations(client: httpx.AsyncClient) -> None:
-    """Of clients that make the same key at once one does, and all see the same one afterwards."""
+    """Of several clients that create the same key at once, one succeeds, and all see the same key afterwards."""
     answers = await asyncio.gather(*(client.post(KEKS, json={"name": "a", **LOCAL}) for _ in range(8)))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
     answers = await asyncio.gather(*(client.post(f"{KEKS}/a/deks", json={"subject": "s"}) for _ in range(8)))
@@ -85,7 +85,7 @@ async def test_racing_creations(client: httpx.AsyncClient) -> None:
 
 
 async def test_nodes_that_share_a_log(tmp_path: Path) -> None:
-    """Of nodes that make the same data key at once one does, and the others hand out that one."""
+    """Of several nodes that create the same data key at once, one succeeds, and the others return that key."""
     store = f"sqlite:///{tmp_path}/registry.db"
     nodes = [await Registry.open(await open_log(store)) for _ in range(2)]
     async with client_of(application(nodes[0])) as first, client_of(application(nodes[1])) as second:
@@ -106,7 +106,7 @@ async def test_nodes_that_share_a_log(tmp_path: Path) -> None:
 
 
 async def test_secrets_stay_out_of_answers_and_logs(client: httpx.AsyncClient) -> None:
-    """Neither a refusal nor a failure, nor what is logged of them, shows a secret or a data key."""
+    """Neither refusals nor failures, nor their log lines, show a secret or a data key."""
     with capture_logs() as logs:
         answers = [
             await client.post(KEKS, json={"name": "a", **LOCAL}),
@@ -128,7 +128,7 @@ async def test_secrets_stay_out_of_answers_and_logs(client: httpx.AsyncClient) -
     ids=lambda body: repr(body[:12]),
 )
 async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
-    """Bodies that are no object of the right shape are refused everywhere."""
+    """Bodies that are no object of the expected shape are refused by all endpoints."""
     await client.post(KEKS, json={"name": "k", **LOCAL})
     for method, path in (
         ("POST", KEKS),
@@ -141,7 +141,7 @@ async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
 
 
 async def test_giant_keys(client: httpx.AsyncClient) -> None:
-    """Descriptions, properties and material of megabytes are too large to keep."""
+    """Descriptions, properties and material of megabytes are refused as too large."""
     much = "x" * 2_000_000
     await client.post(KEKS, json={"name": "k", **LOCAL})
     for path, body in (

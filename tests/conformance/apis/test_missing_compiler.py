@@ -1,4 +1,4 @@
-"""Without the extra `protobuf`, each dialect answers a Protobuf schema in its own shape with what to install."""
+"""Without the extra `protobuf`, each dialect answers a Protobuf schema in its own shape, with what to install."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def _register_with_openschema(client: httpx.AsyncClient) -> httpx.Response
 
 
 async def test_each_dialect_says_what_to_install(client: httpx.AsyncClient) -> None:
-    """The status is 501 everywhere; the body is that of the dialect's errors."""
+    """The status is 501 in every dialect; the body is that of the dialect's errors."""
     confluent = await client.post("/subjects/s/versions", json={"schema": PROTO, "schemaType": "PROTOBUF"})
     native = await client.post("/api/check", json={"format": "protobuf", "schema": PROTO, "against": []})
     media = {"content-type": "text/vnd.ms.protobuf"}
@@ -82,7 +82,7 @@ async def test_each_dialect_says_what_to_install(client: httpx.AsyncClient) -> N
 
 
 async def test_other_schemas_do_not_need_it(client: httpx.AsyncClient) -> None:
-    """Avro and JSON Schema register as always."""
+    """Avro and JSON Schema can still be registered."""
     for format_name, text in (("AVRO", '"int"'), ("JSON", "{}")):
         body = {"schema": text, "schemaType": format_name}
         assert (await client.post(f"/subjects/{format_name}/versions", json=body)).status_code == 200

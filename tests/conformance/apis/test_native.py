@@ -1,4 +1,4 @@
-"""The native API checks schemas without a registry's help."""
+"""The native API checks schemas, independently of registered ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USES = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def registry(brief_logging: None) -> AsyncIterator[Registry]:
-    """An empty node: the check needs none of its state."""
+    """An empty node: the check does not use its state."""
     node = await Registry.open(await open_log("memory:"))
     yield node
     await node.close()
@@ -39,19 +39,19 @@ async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def check(client: httpx.AsyncClient, **request: Any) -> httpx.Response:
-    """POST /api/check, with Avro as the format."""
+    """Send POST /api/check, with Avro as the format, and return the response."""
     return await client.post("/api/check", json={"format": "avro", **request})
 
 
 async def test_compatible(client: httpx.AsyncClient) -> None:
-    """No finding means compatible."""
+    """A check without findings is compatible."""
     answer = await check(client, schema=OLD, against=[{"schema": NEW}])
     assert answer.status_code == 200
     assert answer.json() == {"compatible": True, "findings": [], "ruleset": "avro@1", "omitted": 0}
 
 
 async def test_incompatible(client: httpx.AsyncClient) -> None:
-    """A finding says what, where, why, how to mend it, and which entry it is about."""
+    """A finding has rule, path, reason and fix, and the old schema that it is about."""
     answer = await check(
         client, schema=NEW, against=[{"schema": NEW}, {"schema": OLD}], policy="BACKWARD", ruleset=None
     )
@@ -70,13 +70,13 @@ async def test_incompatible(client: httpx.AsyncClient) -> None:
     [("NONE", True), ("BACKWARD", False), ("FORWARD", True), ("FULL", False), ("backward_transitive", False)],
 )
 async def test_policies(policy: str, compatible: bool, client: httpx.AsyncClient) -> None:
-    """The policy says who reads whose data."""
+    """The policy decides which schema must read whose data."""
     answer = await check(client, schema=NEW, policy=policy, against=[{"schema": OLD}])
     assert answer.json()["compatible"] is compatible
 
 
 async def test_transitive_policies_look_at_all(client: httpx.AsyncClient) -> None:
-    """A plain policy looks at the last entry only, a transitive one at each."""
+    """A plain policy compares with the last old schema only, a transitive one with each."""
     against = [{"schema": OLD}, {"schema": NEW}]
     assert (await check(client, schema=NEW, policy="BACKWARD", against=against)).json()["compatible"] is True
     findings = (await check(client, schema=NEW, policy="BACKWARD_TRANSITIVE", against=against)).json()["findings"]
@@ -84,7 +84,7 @@ async def test_transitive_policies_look_at_all(client: httpx.AsyncClient) -> Non
 
 
 async def test_references(client: httpx.AsyncClient) -> None:
-    """The new schema and every old one bring what they refer to."""
+    """The new schema and every old one have their own references."""
     references = [{"name": "E", "schema": SYMBOLS}]
     answer = await check(
         client,
@@ -111,13 +111,13 @@ async def test_other_formats(client: httpx.AsyncClient) -> None:
 
 
 async def test_valid_alone(client: httpx.AsyncClient) -> None:
-    """Against nothing, any schema passes."""
+    """A schema without old schemas to compare with is compatible."""
     assert (await check(client, schema=OLD)).json() == {"compatible": True, "findings": [], "ruleset": "", "omitted": 0}
     assert (await check(client, schema=OLD, against=[], name="r.avsc")).json()["compatible"] is True
 
 
 async def test_malformed_schemas_have_a_place(client: httpx.AsyncClient) -> None:
-    """Text that is no JSON has a line and column, a wrong type a path."""
+    """The error about invalid JSON has line and column, that about a wrong type has a path."""
     answer = await check(client, schema='{\n  "type": }')
     assert answer.status_code == 422
     error = answer.json()["error"]
@@ -144,14 +144,14 @@ async def test_malformed_schemas_have_a_place(client: httpx.AsyncClient) -> None
     ],
 )
 async def test_wrong_requests(change: dict[str, Any], kind: str, client: httpx.AsyncClient) -> None:
-    """Unknown words and wrong shapes are 422, each of its kind."""
+    """Unknown words and wrong shapes are answered with 422, each with its own kind."""
     answer = await check(client, **{"schema": OLD, **change})
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["kind"] == kind
 
 
 async def test_other_errors_have_the_same_shape(client: httpx.AsyncClient) -> None:
-    """Bodies that are no JSON, wrong methods, unknown paths and giants answer in one shape."""
+    """Invalid JSON, wrong methods, unknown paths and too long bodies are answered in one shape."""
     giant = json.dumps({"format": "avro", "schema": "x" * 2_000_000}).encode()
     answers = [
         (await client.post("/api/check", content=b"{"), 400, "invalid_request"),
@@ -168,13 +168,13 @@ async def test_other_errors_have_the_same_shape(client: httpx.AsyncClient) -> No
 
 
 async def test_description_of_the_api(client: httpx.AsyncClient) -> None:
-    """The OpenAPI document shows the body and the answers of the check."""
+    """The OpenAPI document has the request and the responses of the check."""
     operation = (await client.get("/_docs/native/openapi.json")).json()["paths"]["/api/check"]["post"]
     assert "against" in json.dumps(operation["requestBody"])
     assert {"200", "400", "413", "422"} <= set(operation["responses"])
 
 
 async def test_other_methods(client: httpx.AsyncClient) -> None:
-    """A method a path does not take is refused, and the answer names those it does."""
+    """A method that a path does not take is refused, and the response names those it takes."""
     answer = await client.get("/api/check")
     assert (answer.status_code, answer.headers["allow"]) == (405, "OPTIONS, POST")

@@ -1,4 +1,4 @@
-"""The commands and the native API print one shape: a script may move from one to the other."""
+"""Commands and the native API print the same JSON, so that a script can use either."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 def command(*words: str) -> Any:
-    """What a command prints as JSON."""
+    """Return the JSON that a command prints."""
     return json.loads(CliRunner().invoke(app, [*words, "--output", "json"]).stdout)
 
 
 def without_places(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Findings of a command without what only files have: places, and what they were compared with."""
+    """Return findings of a command without the members that only files have: positions, and compared files."""
     own = {"line", "column", "compared_with", "direction"}
     assert all(own <= finding.keys() for finding in findings)
     return [{name: value for name, value in finding.items() if name not in own} for finding in findings]
 
 
 async def test_one_shape(client: httpx.AsyncClient, files: tuple[str, str]) -> None:
-    """Verdicts, differences, advice, conversions, examples and fields look the same from both."""
+    """Verdicts, differences, advice, conversions, examples and fields have the same shape in both."""
     old, new = files
 
     async def route(name: str, **body: Any) -> Any:
@@ -71,7 +71,7 @@ async def test_one_shape(client: httpx.AsyncClient, files: tuple[str, str]) -> N
 
 
 async def test_every_member_is_there(client: httpx.AsyncClient) -> None:
-    """A finding has all its members, whatever they hold, so that nobody has to guess what a missing one means."""
+    """A finding always has all its members, including empty ones."""
     body = {"format": "avro", "schema": NEW, "against": [{"schema": OLD}]}
     findings = (await client.post("/api/check", json=body)).json()["findings"]
     members = {"rule", "path", "reader", "writer", "why", "fix", "witness", "against", "level"}

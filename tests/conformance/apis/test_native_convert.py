@@ -1,4 +1,4 @@
-"""The native API converts, infers, shows and lists schemas without a registry's help."""
+"""The native API converts, infers, shows and lists schemas, independently of registered ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_convert(client: httpx.AsyncClient) -> None:
-    """The answer has the schema, what is lost, and whether data are."""
+    """The response has the schema, its losses, and whether data are lost."""
     body = {"format": "avro", "schema": ORDER, "to": "json", "references": [SYMBOLS]}
     answer = await client.post("/api/convert", json=body)
     assert answer.status_code == 200, answer.text
@@ -63,7 +63,7 @@ async def test_infer(client: httpx.AsyncClient) -> None:
 
 
 async def test_example(client: httpx.AsyncClient) -> None:
-    """An example is shown as JSON and as bytes, which are the same datum."""
+    """An example is shown as JSON and as bytes, which are the same value."""
     answer = await client.post("/api/example", json={"format": "avro", "schema": ORDER, "references": [SYMBOLS]})
     assert answer.status_code == 200, answer.text
     body = answer.json()
@@ -82,14 +82,14 @@ async def test_example(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_examples_of_every_format(name: str, schema: str, client: httpx.AsyncClient) -> None:
-    """Every format with data shows an example."""
+    """Every format with data has an example."""
     answer = await client.post("/api/example", json={"format": name, "schema": schema})
     assert answer.status_code == 200, answer.text
     assert "a" in answer.json()["example"]
 
 
 async def test_fields(client: httpx.AsyncClient) -> None:
-    """Fields have path and type, and default and doc where there are any."""
+    """Fields have path and type, and default and doc if there are any."""
     answer = await client.post("/api/fields", json={"format": "avro", "schema": ORDER, "references": [SYMBOLS]})
     assert answer.status_code == 200, answer.text
     assert answer.json()["type_name"] == "Order"
@@ -116,13 +116,13 @@ async def test_fields(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_wrong_requests(path: str, body: dict[str, Any], kind: str, client: httpx.AsyncClient) -> None:
-    """What cannot be done is 422, each of its kind."""
+    """Requests that cannot be served are answered with 422, each with its own kind."""
     answer = await client.post(f"/api/{path}", json=body)
     assert (answer.status_code, answer.json()["error"]["kind"]) == (422, kind), answer.text
 
 
 async def test_limits(client: httpx.AsyncClient) -> None:
-    """Schemas and samples over the limits are 413."""
+    """Schemas and samples over the limits are answered with 413."""
     giant = json.dumps({"type": "string", "doc": "x" * 2_000_000})
     deep: Any = 1
     for _ in range(80):
@@ -139,7 +139,7 @@ async def test_limits(client: httpx.AsyncClient) -> None:
 
 
 async def test_description_of_the_api(client: httpx.AsyncClient) -> None:
-    """The OpenAPI document shows bodies and answers."""
+    """The OpenAPI document has the requests and responses."""
     paths = (await client.get("/_docs/native/openapi.json")).json()["paths"]
     for path, word in (("convert", "to"), ("infer", "samples"), ("example", "schema"), ("fields", "schema")):
         operation = paths[f"/api/{path}"]["post"]

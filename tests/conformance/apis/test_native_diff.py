@@ -1,4 +1,4 @@
-"""The native API compares schemas without registering any."""
+"""The native API compares schemas without registering them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEW = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the native API of an empty node that takes small schemas only."""
+    """A client of the native API of an empty node that accepts only small schemas."""
     node = await Registry.open(await open_log("memory:"), limits=Limits(schema_bytes=2_000))
     async with client_of(application(node)) as client:
         yield client
@@ -31,13 +31,13 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def compare(client: httpx.AsyncClient, old: str, new: str, **request: Any) -> httpx.Response:
-    """POST /api/diff, with Avro as the format."""
+    """Send POST /api/diff, with Avro as the format, and return the response."""
     body = {"format": "avro", "old": {"schema": old}, "new": {"schema": new}, **request}
     return await client.post("/api/diff", json=body)
 
 
 async def test_changes(client: httpx.AsyncClient) -> None:
-    """Each change has its verdict both ways, and the findings behind it with their direction."""
+    """Each change has its verdict in both directions, and its findings with their direction."""
     answer = await compare(client, OLD, NEW)
     assert answer.status_code == 200
     body = answer.json()
@@ -62,7 +62,7 @@ async def test_changes(client: httpx.AsyncClient) -> None:
 
 
 async def test_no_change(client: httpx.AsyncClient) -> None:
-    """The same schema has no changes and no text."""
+    """Equal schemas have no changes and an empty text."""
     body = (await compare(client, OLD, OLD)).json()
     assert body == {
         "changes": [],
@@ -75,7 +75,7 @@ async def test_no_change(client: httpx.AsyncClient) -> None:
 
 
 async def test_ruleset(client: httpx.AsyncClient) -> None:
-    """The ruleset asked for decides, and is named in full."""
+    """The requested ruleset is applied, and named with its version."""
     proto = 'syntax = "proto3"; message M {{ int32 {} = 1; }}'
     texts = proto.format("a"), proto.format("b")
     lenient = (await compare(client, *texts, format="protobuf", ruleset="buf:WIRE")).json()
@@ -86,7 +86,7 @@ async def test_ruleset(client: httpx.AsyncClient) -> None:
 
 
 async def test_nothing_to_say(client: httpx.AsyncClient) -> None:
-    """A format that compares nothing has changes and no verdict."""
+    """A format without comparison has changes, but no verdict."""
     body = (await compare(client, "one", "two", format="opaque")).json()
     assert (body["backward"], body["forward"], body["ruleset"]) == (None, None, "")
     assert [change["what"] for change in body["changes"]] == ["text"]
@@ -103,14 +103,14 @@ async def test_nothing_to_say(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_errors(request_body: dict[str, Any], status: int, kind: str, client: httpx.AsyncClient) -> None:
-    """What is wrong with a request is said in the shape of every error."""
+    """Errors about a request have the shape of all errors."""
     body = {"format": "avro", "old": {"schema": OLD}, "new": {"schema": NEW}, **request_body}
     answer = await client.post("/api/diff", json=body)
     assert (answer.status_code, answer.json()["error"]["kind"]) == (status, kind)
 
 
 async def test_documented(client: httpx.AsyncClient) -> None:
-    """The API's own description has the request and the answer."""
+    """The OpenAPI document has the request and the response."""
     page = (await client.get("/_docs/native/openapi.json")).json()
     operation = page["paths"]["/api/diff"]["post"]
     assert "requestBody" in operation

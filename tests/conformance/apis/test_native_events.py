@@ -1,4 +1,4 @@
-"""`GET /api/events`: pages, waiting, and the stream that browsers follow."""
+"""`GET /api/events`: pages, waiting, and the stream for browsers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def register(url: str, subject: str) -> None:
 
 
 def test_waits_for_the_next_event(url: str) -> None:
-    """A long poll ends with the event, whose source is the registry's address; `next` goes on behind it."""
+    """A long poll ends with the event, whose source is the registry's address; `next` is the position after it."""
     register(url, "before")
     with SchemaRegistryClient(url, timeout=120) as client:
         end = str(client.journal(0, limit=0).end)
@@ -43,14 +43,14 @@ def test_waits_for_the_next_event(url: str) -> None:
 
 
 def test_streams_events(url: str) -> None:
-    """Server-sent events begin with the newest, and after a loss of the connection behind the last one seen."""
+    """A stream of server-sent events begins with new events, and after a reconnection with those after the last one."""
     register(url, "first")
     with httpx.stream("GET", f"{url}/api/events", headers={"accept": "text/event-stream"}, timeout=60) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = answer.iter_lines()
         assert next(lines) == ": events follow"
         register(url, "second")
-        # On a slow machine the stream may say before that there is nothing new, with an id as well.
+        # On a slow machine the stream may first send the comment `nothing new`, which also has an id.
         for line in lines:
             if line.startswith("id: "):
                 event_id = line.removeprefix("id: ")
@@ -66,7 +66,7 @@ def test_streams_events(url: str) -> None:
 
 @pytest.mark.parametrize("query", ["after=x", "wait=-1", "wait=1000", "limit=0", "limit=100000"])
 def test_refuses_bad_queries(url: str, query: str) -> None:
-    """A query that means nothing is refused in the API's own shape."""
+    """An invalid query is refused in the API's own shape."""
     answer = httpx.get(f"{url}/api/events?{query}")
     assert answer.status_code == 422
     assert answer.json()["error"]

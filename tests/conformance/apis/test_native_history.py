@@ -1,4 +1,4 @@
-"""The native API shows histories and what is around subjects; client, commands and notebooks read them."""
+"""The native API shows the history and the neighbours of subjects; the client, commands and notebooks use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PICTURES = ("story", "fields", "matrix", "neighbours")
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[RegistryBox]:
-    """A registry with the example of the documentation, which no test changes."""
+    """A registry with the example of the documentation, which the tests do not change."""
     with RegistryBox(port=0) as box:
         register_example(box.client)
         box.client.register("team.<b>\u202e", Schema('"int"'))
@@ -35,7 +35,7 @@ def box() -> Iterator[RegistryBox]:
 
 @pytest.fixture(scope="module")
 def http(box: RegistryBox) -> Iterator[httpx.Client]:
-    """A plain client of it."""
+    """A plain HTTP client of the registry."""
     with httpx.Client(base_url=box.url, timeout=60) as client:
         yield client
 
@@ -68,7 +68,7 @@ def test_a_history_has_verdicts_both_ways(http: httpx.Client) -> None:
 
 
 def test_answers_come_in_parts(http: httpx.Client) -> None:
-    """Limits choose the newest, and a history goes back by pages."""
+    """Limits select the newest versions, and earlier versions of a history are on further pages."""
     page = http.get(f"/api/history/{SUBJECT}?limit=2&before=4").json()
     assert ([row["version"] for row in page["versions"]], page["earlier"]) == ([2, 3], 1)
     assert http.get(f"/api/lifelines/{SUBJECT}?limit=2").json()["versions"] == [7, 8]
@@ -96,19 +96,19 @@ def test_answers_come_in_parts(http: httpx.Client) -> None:
     ],
 )
 def test_what_is_not_there_or_means_nothing_is_refused(http: httpx.Client, path: str, status: int, kind: str) -> None:
-    """Each refusal has its kind and status."""
+    """Each refusal has its own kind and status."""
     answer = http.get(f"/api/{path}")
     assert (answer.status_code, answer.json()["error"]["kind"]) == (status, kind)
 
 
 def test_other_namespaces_are_reached_by_qualified_names(http: httpx.Client) -> None:
-    """A subject of a namespace has a history, and its namespace an atlas."""
+    """A subject in another namespace has a history, and its namespace has an atlas."""
     assert http.get("/api/history/:.team:inside").json()["namespace"] == "team"
     assert [node["subject"] for node in http.get("/api/atlas?namespace=team").json()["nodes"]] == ["inside"]
 
 
 def test_the_client_reads_the_answers(box: RegistryBox) -> None:
-    """Answers are typed values, and a missing subject is the error it always is."""
+    """The client returns typed values, and raises its usual error for a missing subject."""
     client = box.client
     assert client.history(SUBJECT, limit=1).versions[0].version == 8
     renamed = {line.path: line.renamed_from for line in client.lifelines(SUBJECT).fields}
@@ -127,14 +127,14 @@ def test_the_client_reads_the_answers(box: RegistryBox) -> None:
 
 
 def test_two_versions_are_compared(box: RegistryBox) -> None:
-    """The client tells what changed, and who reads whose data."""
+    """The client returns the changes between two versions and which of them reads data of the other."""
     diff = box.client.diff(SUBJECT, 1, 8)
     assert (diff.backward, diff.forward) == (True, False)
     assert ("renamed", "mail", "email") in [(change.kind, change.before, change.after) for change in diff.changes]
 
 
 def test_versions_of_two_languages_are_not_compared() -> None:
-    """A subject may change its language; then there is nothing to compare."""
+    """Versions in different languages are not compared."""
     with RegistryBox({"mixed": '"int"'}) as other:
         other.client.set_config(ConfigUpdateRequest(compatibility="NONE"), "mixed")
         other.client.register("mixed", Schema("{}", "JSON"))
@@ -144,7 +144,7 @@ def test_versions_of_two_languages_are_not_compared() -> None:
 
 @pytest.mark.parametrize("picture", PICTURES)
 def test_commands_print_tables_and_write_pictures(box: RegistryBox, tmp_path: Path, picture: str) -> None:
-    """A table without options, a document for programs, a file with --svg that is not overwritten by chance."""
+    """A command prints a table or JSON, or writes a file with --svg, which it does not overwrite by accident."""
     result = run(box, "history", SUBJECT, "--picture", picture)
     assert result.exit_code == 0, result.output
     assert {"story": "old reads new", "fields": "renamed from", "matrix": "v8 reads", "neighbours": "refers to"}[
@@ -161,7 +161,7 @@ def test_commands_print_tables_and_write_pictures(box: RegistryBox, tmp_path: Pa
 
 
 def test_commands_refuse_what_means_nothing(box: RegistryBox) -> None:
-    """An option of another picture is no silent wish, and an unknown subject is an error."""
+    """An option that belongs to another picture is refused, and so is an unknown subject."""
     wrong = (
         ("history", SUBJECT, "--depth", "2"),
         ("history", SUBJECT, "--picture", "fields", "--before", "2"),
@@ -172,7 +172,7 @@ def test_commands_refuse_what_means_nothing(box: RegistryBox) -> None:
 
 
 def test_the_atlas_has_a_command(box: RegistryBox, tmp_path: Path) -> None:
-    """It prints a table or writes a picture, whatever the subjects are called."""
+    """The command prints a table or writes a picture, for any names of subjects."""
     assert "customers-value" in run(box, "atlas").stdout
     assert run(box, "atlas", "--limit", "1").stdout.rstrip().endswith("… 4 more")
     file = tmp_path / "atlas.svg"
@@ -183,7 +183,7 @@ def test_the_atlas_has_a_command(box: RegistryBox, tmp_path: Path) -> None:
 
 
 def test_notebooks_show_answers(box: RegistryBox) -> None:
-    """Each answer of the client has HTML of its own, in which texts are escaped."""
+    """Each response of the client has its own HTML, in which texts are escaped."""
     client = box.client
     pages = [
         client.history(SUBJECT)._repr_html_(),
@@ -205,7 +205,7 @@ def test_notebooks_show_answers(box: RegistryBox) -> None:
 
 
 def test_the_client_stays_light() -> None:
-    """Importing the client brings neither pictures nor templates."""
+    """Importing the client imports neither pictures nor templates."""
     code = "import sys, stele.client; print([m for m in sys.modules if m.startswith(('jinja2', 'stele.pictures'))])"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "[]"

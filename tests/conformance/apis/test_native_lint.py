@@ -31,12 +31,12 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def lint(client: httpx.AsyncClient, **request: Any) -> httpx.Response:
-    """POST /api/lint, with Avro as the format."""
+    """Send POST /api/lint, with Avro as the format, and return the response."""
     return await client.post("/api/lint", json={"format": "avro", **request})
 
 
 async def test_advice(client: httpx.AsyncClient) -> None:
-    """A finding has its rule, place, reason, way out and level; a good schema has none."""
+    """A finding has rule, path, reason, fix and severity; a good schema has none."""
     answer = await lint(client, schema=BAD)
     assert answer.status_code == 200
     (finding,) = answer.json()["findings"]
@@ -46,7 +46,7 @@ async def test_advice(client: httpx.AsyncClient) -> None:
 
 
 async def test_choices(client: httpx.AsyncClient) -> None:
-    """Rules can be chosen or left out, and the version before brings in those about changes."""
+    """Rules can be selected or excluded, and a previous version adds the rules about changes."""
     assert (await lint(client, schema=BAD, rules=["DOC_REQUIRED"])).json() == {"findings": []}
     assert (await lint(client, schema=BAD, ignore=["NAMING"])).json() == {"findings": []}
     body = (await lint(client, schema=BAD, before={"schema": json.dumps(GOOD)})).json()
@@ -66,12 +66,12 @@ async def test_choices(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_wrong_requests(change: dict[str, Any], status: int, kind: str, client: httpx.AsyncClient) -> None:
-    """Every mistake has its kind and status."""
+    """Every invalid request has its own kind and status."""
     answer = await lint(client, **{"schema": BAD, **change})
     assert (answer.status_code, answer.json()["error"]["kind"]) == (status, kind)
 
 
 async def test_the_description_has_it(client: httpx.AsyncClient) -> None:
-    """The OpenAPI document shows the body of the route."""
+    """The OpenAPI document has the body of the request."""
     operation = (await client.get("/_docs/native/openapi.json")).json()["paths"]["/api/lint"]["post"]
     assert "ignore" in json.dumps(operation["requestBody"])

@@ -1,4 +1,4 @@
-"""The native API shows and sets policies exactly, at every level, and what it sets holds in other dialects."""
+"""The native API shows and sets policies in full, at every level, and they apply in other dialects."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def show(client: httpx.AsyncClient, name: str = "") -> Any:
-    """What is in force at a level."""
+    """Return the policy in force at a level."""
     answer = await client.get(f"/api/policies/{name}" if name else "/api/policies")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 async def put(client: httpx.AsyncClient, name: str, status: int = 200, **change: Any) -> Any:
-    """Set a policy; the answer must have that status."""
+    """Set a policy and return the response, which must have that status."""
     answer = await client.put(f"/api/policies/{name}" if name else "/api/policies", json=change)
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
 async def test_a_registry_nobody_set_anything_in(client: httpx.AsyncClient) -> None:
-    """The default is in force everywhere, with the rulesets that decide."""
+    """Without settings the default is in force everywhere, with the rulesets that apply."""
     answer = await show(client)
     assert answer["rulesets"]["avro"].startswith("avro@")
     assert answer["rulesets"].keys() >= {"avro", "json", "protobuf", "thrift", "xsd"}
@@ -78,7 +78,7 @@ async def test_a_registry_nobody_set_anything_in(client: httpx.AsyncClient) -> N
 
 
 async def test_levels_from_bottom_to_top(client: httpx.AsyncClient) -> None:
-    """A subject has its own policy, else its namespace's, else the registry's, and the answer says which."""
+    """A subject has its own policy, else its namespace's, else the registry's, and the response names the level."""
     await put(client, "", policy={"backward": "all"})
     await put(client, ":.team:", policy={"kind": "deny_all"})
     await put(client, ":.team:a%2Fb", policy=MIXED)
@@ -94,13 +94,13 @@ async def test_levels_from_bottom_to_top(client: httpx.AsyncClient) -> None:
 
 
 async def test_policies_of_creation(registry: Registry, client: httpx.AsyncClient) -> None:
-    """What the dialect that made a subject gave it comes before the space's policy, and says so."""
+    """The policy with which a dialect created a subject takes precedence over that of its namespace."""
     await registry.execute(CreateSubject(SubjectKey("", "a"), SubjectDefaults(policy=ALLOW_ANY)))
     assert {"source": "creation", "policy": ANY, "own": NONE}.items() <= (await show(client, "a")).items()
 
 
 async def test_clearing(client: httpx.AsyncClient) -> None:
-    """DELETE leaves both to the level above, also where nothing was set; other settings of the level stay."""
+    """DELETE removes policy and ruleset of a level, also if there are none; other settings of the level stay."""
     await client.put("/config/a", json={"normalize": True, "compatibility": "FULL"})
     await put(client, "a", policy=MIXED, ruleset="confluent")
     answer = (await client.delete("/api/policies/a")).json()
@@ -113,14 +113,14 @@ async def test_clearing(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_change_replaces(client: httpx.AsyncClient) -> None:
-    """What a PUT leaves out is no longer set."""
+    """A member that a PUT leaves out is removed."""
     await put(client, "a", policy=MIXED, ruleset="confluent")
     assert (await put(client, "a", ruleset="confluent@1"))["own"] == {"policy": None, "ruleset": "confluent@1"}
     assert (await put(client, "a", policy=DENY))["own"] == {"policy": DENY, "ruleset": None}
 
 
 async def test_rulesets(registry: Registry, client: httpx.AsyncClient) -> None:
-    """A level prefers a ruleset, and may hold it at a version; the answer says what decides for every format."""
+    """A level can prefer a ruleset, and pin its version; the response has the ruleset that applies to every format."""
     rulesets = (await put(client, "a", ruleset="confluent"))["rulesets"]
     assert rulesets["avro"].startswith("confluent@")
     assert rulesets["thrift"].startswith("thrift-")
@@ -130,7 +130,7 @@ async def test_rulesets(registry: Registry, client: httpx.AsyncClient) -> None:
 
 
 async def test_conditional_changes(client: httpx.AsyncClient) -> None:
-    """Who expects another policy than the one in force is refused, and nothing is changed."""
+    """A change that expects another policy than the one in force is refused, and nothing is changed."""
     await put(client, "a", policy=MIXED, expected=BACKWARD)
     error = await put(client, "a", 412, policy=DENY, expected=BACKWARD)
     assert error["error"]["kind"] == "precondition_failed"
@@ -160,21 +160,21 @@ async def test_conditional_changes(client: httpx.AsyncClient) -> None:
     ],
 )
 async def test_refused(name: str, body: Any, kind: str, client: httpx.AsyncClient) -> None:
-    """What says nothing clear, or what nobody installed, is refused and changes nothing."""
+    """Invalid names and changes, and missing validators and rulesets, are refused and change nothing."""
     error = await put(client, name, 422, **body)
     assert error["error"]["kind"] == kind
     assert (await show(client, "a"))["own"] == NONE
 
 
 async def test_read_only(registry: Registry, client: httpx.AsyncClient) -> None:
-    """A level that is read-only keeps its policy."""
+    """A read-only level keeps its policy."""
     await registry.execute(SetMode(REGISTRY_LEVEL, Mode.READONLY))
     assert (await put(client, "a", 403, policy=DENY))["error"]["kind"] == "read_only"
     assert (await show(client, "a"))["name"] == "BACKWARD"
 
 
 async def test_it_holds_in_the_confluent_dialect(client: httpx.AsyncClient) -> None:
-    """A direction further than the other one is enforced there, and shown there exactly."""
+    """A policy with different directions is enforced in the Confluent dialect, and shown there in full."""
     await put(client, "a", policy={"backward": "latest", "forward": "all"})
     first, wide = {"schema": '"int"'}, {"schema": '["int", "string"]'}
     assert (await client.post("/subjects/a/versions", json=first)).status_code == 200

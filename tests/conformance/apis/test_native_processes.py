@@ -1,4 +1,4 @@
-"""Questions about texts, answered in a process of their own: the answers are those that a thread gives."""
+"""Requests about texts that are answered in a separate process get the same responses as in a thread."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def serving(**settings: Any) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[tuple[httpx.Client, httpx.Client]]:
-    """Clients of two servers: one works on every body in a process, the other one on none."""
+    """Clients of two servers: one handles every body in a separate process, the other one none."""
     with serving(process_bytes=1) as one, serving(process_bytes=0) as other:
         yield one, other
 
 
 def ask(client: httpx.Client, path: str, body: Any) -> tuple[int, Any, dict[str, str]]:
-    """Status, body and headers of an answer, without what differs each time."""
+    """Return status, body and headers of a response, without values that differ each time."""
     content = body if isinstance(body, str | bytes) else json.dumps(body)
     answer = client.post(f"/api/{path}", content=content, headers={"content-type": "application/json"})
     headers = {name: value for name, value in answer.headers.items() if name not in {"x-request-id", "date"}}
@@ -63,20 +63,20 @@ def ask(client: httpx.Client, path: str, body: Any) -> tuple[int, Any, dict[str,
 
 @pytest.mark.parametrize(("path", "body"), QUESTIONS)
 def test_answers_are_the_same(path: str, body: Any, clients: tuple[httpx.Client, httpx.Client]) -> None:
-    """Good ones and refusals, headers included; no defect shows."""
+    """Successful and refused requests have equal responses, including headers, and none is a server error."""
     answer = ask(clients[0], path, body)
     assert answer == ask(clients[1], path, body)
     assert answer[0] < 500
 
 
 def test_most_questions_are_answered(clients: tuple[httpx.Client, httpx.Client]) -> None:
-    """The comparison above is not one of errors alone."""
+    """Each endpoint has at least one successful request among those that are compared."""
     answered = {path for path, body in QUESTIONS if ask(clients[1], path, body)[0] == 200}
     assert answered == {path for path, _ in QUESTIONS}
 
 
 def test_a_killed_process_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller is told to try again."""
+    """If the process is killed, the response is 503 with `Retry-After`."""
     monkeypatch.setattr("stele.service.process_launcher.__file__", "/nonexistent/worker.py")
     with serving(process_bytes=1) as client:
         status, body, headers = ask(client, "fields", {"format": "avro", "schema": LONG})

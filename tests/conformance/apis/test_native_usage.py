@@ -1,4 +1,4 @@
-"""The native API keeps censuses and tells what deletions would meet; the Confluent dialect tells in a header."""
+"""The native API stores censuses and previews deletions; the Confluent dialect warns in a header."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES = read_rules(Path(__file__).parent / "native" / "usage.txt")
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def registry(brief_logging: None) -> AsyncIterator[Registry]:
-    """A node that takes three places, emptied for every test."""
+    """A node that is limited to three locations, emptied for every test."""
     node = await Registry.open(await open_log("memory:"), Limits(places=3))
     yield node
     await node.close()
@@ -40,13 +40,13 @@ async def server(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(registry: Registry, server: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The same over an empty registry."""
+    """The client of the whole server over an empty registry."""
     await registry.reset(await open_log("memory:"))
     return server
 
 
 def is_refusal(expected: str, answer: httpx.Response) -> bool:
-    """Errors of the native API: a kind and a sentence; those of the Confluent dialect as ever."""
+    """Return whether a response is the expected error: kind and message in the native API, else as in Confluent's."""
     if "error" not in answer.json():
         return is_coded_error(expected, answer)
     kind, _, sentence = expected.partition(" ")
@@ -56,12 +56,12 @@ def is_refusal(expected: str, answer: httpx.Response) -> bool:
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, client: httpx.AsyncClient) -> None:
-    """Every request of the transcript gets the answer written below it."""
+    """Every request of the transcript gets the response in it."""
     await play(client, rule, refused=is_refusal)
 
 
 async def test_places_are_bounded(client: httpx.AsyncClient) -> None:
-    """One place more than the setting allows is refused; those there are can be counted again."""
+    """A new location beyond the limit is refused; existing ones can be updated."""
     for name in ("a", "b", "c", "a"):
         assert (await client.put(f"/api/usage/{name}", json={"counted_at": 1})).status_code == 200
     answer = await client.put("/api/usage/d", json={"counted_at": 1})
@@ -70,7 +70,7 @@ async def test_places_are_bounded(client: httpx.AsyncClient) -> None:
 
 
 async def test_the_header_is_bounded_and_absent_without_need(client: httpx.AsyncClient) -> None:
-    """However many versions and long names, the header stays short and says how much it left out."""
+    """With many versions and long names, the header stays short and counts what it leaves out."""
     name = "n" * 300
     sightings = []
     for number in range(1, 9):

@@ -1,4 +1,4 @@
-"""The OpenSchema dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+"""The OpenSchema dialect answers as its transcripts require. Rules have the numbers of its required behaviours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = read_rules(*sorted((Path(__file__).parent / "openschema").glob("*.txt"))
 
 
 def is_refusal(expected: str, answer: httpx.Response) -> bool:
-    """Errors have a code that begins with the status, a message, and nothing else."""
+    """Return whether a response is an error with a code that begins with the status, a message, and nothing else."""
     code, _, sentence = expected.partition(" ")
     error = answer.json()
     return (
@@ -38,13 +38,13 @@ def is_refusal(expected: str, answer: httpx.Response) -> bool:
 
 
 def build_app(registry: Registry, options: OpenSchemaOptions | None = None) -> App:
-    """The dialect behind the server's front."""
+    """Return the dialect behind the server's dispatcher."""
     return Dispatcher({}, MountedDialect("openschema", application(registry, options)), Metrics())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
-    """Every request of a transcript gets the answer written below it."""
+    """Every request of a transcript gets the response in it."""
     await play(client, rule, media_type=MEDIA_TYPE, refused=is_refusal)
 
 
@@ -54,7 +54,7 @@ SUBJECT = {"subject": "s", "tenant": "default", "namespace": "default", "status"
 
 
 async def test_16_times(store: str, client: httpx.AsyncClient) -> None:
-    """16: when a subject was made stays, when it changed last grows: with its description, policy and schemas."""
+    """16: the time of creation stays; the time of the last change grows with description, policy and schemas."""
     times = []
     for change in ("description", "again", "config", "schema"):
         if change == "config":
@@ -72,7 +72,7 @@ async def test_16_times(store: str, client: httpx.AsyncClient) -> None:
 
 
 async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: str) -> None:
-    """22: at the root, who names the media type gets this API, everybody else Confluent's, on the hot paths too."""
+    """22: at the root, clients that name the media type get this API, all others Confluent's, on cached paths, too."""
     named, plain = {"accept": MEDIA_TYPE}, {"accept": "*/*"}
     async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
         registration = await client.post(
@@ -97,7 +97,7 @@ async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: 
 
 
 async def test_too_many_pairs_to_compare(registry: Registry, store: str) -> None:
-    """A policy that would have more versions compared than the limit is refused, not tried."""
+    """A policy for which more pairs of versions must be compared than the limit is refused."""
     async with client_of(build_app(registry, OpenSchemaOptions(max_pairs=2))) as client:
         for number in range(3):
             await client.post("/subjects/s/versions", json={"schemaDefinition": {"type": "int", "note": number}})
@@ -108,7 +108,7 @@ async def test_too_many_pairs_to_compare(registry: Registry, store: str) -> None
 
 
 async def test_posting_a_subject_at_once(store: str, client: httpx.AsyncClient) -> None:
-    """Whoever comes second changes the subject the first one made."""
+    """Of concurrent requests to create a subject, one creates it and the others change it."""
     bodies = [{**SUBJECT, "description": str(number)} for number in range(8)]
     answers = await asyncio.gather(*(client.post("/subjects/s/", json=body) for body in bodies))
     assert {answer.status_code for answer in answers} == {200}
@@ -116,6 +116,6 @@ async def test_posting_a_subject_at_once(store: str, client: httpx.AsyncClient) 
 
 
 async def test_every_must_have_behaviour_is_a_test() -> None:
-    """Each of the numbered behaviours of this dialect has a rule, or a test where requests are not enough."""
+    """Each numbered behaviour of this dialect has a rule, or a test if it needs more than requests."""
     numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     assert numbers | OWN == set(range(15, 23))

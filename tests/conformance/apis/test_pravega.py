@@ -1,4 +1,4 @@
-"""The Pravega dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+"""The Pravega dialect answers as its transcripts require. Their rules have the numbers of its required behaviours."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RULES = read_rules(*sorted((Path(__file__).parent / "pravega").glob("*.txt")))
 AVRO = {"serializationFormat": "Avro"}
 PROTOBUF = {"serializationFormat": {"serializationFormat": "Protobuf"}}
 IN_PYTHON = {26, 27, 28, 30}
-"""Behaviours that take more than requests and answers: below, and in the tests of the wire format."""
+"""Behaviours that need more than requests and responses. They are tested below and in the tests of the wire format."""
 
 
 def build_app(
     registry: Registry, authenticator: Authenticator | None = None, options: PravegaOptions | None = None
 ) -> App:
-    """The dialect behind the server's front."""
+    """Return the dialect behind the server's dispatcher."""
     return Dispatcher(
         {}, MountedDialect("pravega", application(registry, options)), Metrics(), authenticator=authenticator
     )
@@ -43,12 +43,12 @@ def build_app(
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
-    """Every request of a transcript gets the answer written below it."""
+    """Every request of a transcript gets the response in it."""
     await play(client, rule, media_type="application/json", refused=plain)
 
 
 def test_every_must_have_behaviour_is_a_test() -> None:
-    """Each of the thirty numbered behaviours has a rule, or a test where requests and answers are not enough."""
+    """Each of the thirty numbered behaviours has a rule, or a test if it needs more than requests and responses."""
     numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     assert numbers | IN_PYTHON == set(range(1, 31))
 
@@ -57,18 +57,18 @@ def test_every_must_have_behaviour_is_a_test() -> None:
 
 
 def properties(**more: Any) -> dict[str, Any]:
-    """Of a group for Avro schemas of any kind."""
+    """Return properties of a group for Avro schemas of any type."""
     return {"serializationFormat": AVRO, "compatibility": {"policy": "AllowAny"}, "allowMultipleTypes": True, **more}
 
 
 def schema(text: str, type_name: str = "", **more: Any) -> dict[str, Any]:
-    """A schema as requests have it."""
+    """Return a schema in the form of requests."""
     data = base64.b64encode(text.encode()).decode()
     return {"type": type_name, "serializationFormat": AVRO, "schemaData": data, **more}
 
 
 def record(name: str, field: str = "a") -> str:
-    """An Avro record with one field."""
+    """Return an Avro record with one field."""
     return f'{{"type":"record","name":"{name}","fields":[{{"name":"{field}","type":"int"}}]}}'
 
 
@@ -83,7 +83,7 @@ async def create_group(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_03_pages_cover_every_group(store: str, client: httpx.AsyncClient) -> None:
-    """3: a client that asks on until a page is empty sees every group once, also while others come and go."""
+    """3: a client that reads pages until one is empty gets every group once, also while other groups change."""
     names = [f"group {number:03}" for number in range(25)]
     for name in names:
         await create_group(client, name)
@@ -102,7 +102,7 @@ async def test_03_pages_cover_every_group(store: str, client: httpx.AsyncClient)
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_23_protobuf_history_is_shown_as_json(store: str, client: httpx.AsyncClient) -> None:
-    """23: the text of a Protobuf schema in the history is its descriptor set as JSON, with the names of its fields."""
+    """23: the text of a Protobuf schema in the history is its descriptor set as JSON, with field names."""
     await create_group(client, "g", serializationFormat={"serializationFormat": "Protobuf"})
     data = "CikKB2EucHJvdG8SAXAiEwoBTRIJCgFhGAEgASgFGgMKAU5iBnByb3RvMw=="
     await client.post("/v1/groups/g/schemas", json=schema("", "p.M") | PROTOBUF | {"schemaData": data})
@@ -116,7 +116,7 @@ async def test_23_protobuf_history_is_shown_as_json(store: str, client: httpx.As
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_27_ids_are_dense_and_unique_under_concurrency(store: str, client: httpx.AsyncClient) -> None:
-    """27: schemas added at once get dense, unique ids and versions that count within their type; one schema, one id."""
+    """27: concurrently added schemas get dense, unique ids, and versions per type; equal schemas share an id."""
     await create_group(client, "g")
     bodies = [schema(record(f"R{number % 3}", f"f{number}")) for number in range(15)]
     answers = await asyncio.gather(*(client.post("/v1/groups/g/schemas", json=body) for body in bodies))
@@ -144,7 +144,7 @@ RULES_OF_28 = (
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_28_who_may_do_what(store: str, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """28: nobody gets 401, somebody who may not gets 403, and lists have only the groups he may read."""
+    """28: requests without credentials get 401, those without the right 403; lists have only readable groups."""
     monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_28, default_allow=False)))
     app = build_app(registry, HeaderAuthenticator(_authenticate))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
@@ -179,7 +179,7 @@ async def test_28_who_may_do_what(store: str, registry: Registry, monkeypatch: p
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_30_limits(store: str, client: httpx.AsyncClient) -> None:
-    """30: 8 MiB of schema, 100 properties and 200 bytes of one are the most; beyond is 400 and nothing is stored."""
+    """30: more than 8 MiB of schema, 100 properties or 200 bytes of a property are answered with 400."""
     long, many = {"k": "v" * 201}, {str(number): "" for number in range(101)}
     for wrong in (long, many, {"k" * 201: ""}, {"ä" * 101: ""}):
         body = {"groupName": "g", "groupProperties": properties(properties=wrong)}

@@ -1,4 +1,4 @@
-"""One registry, two dialects: what is done through the Pravega dialect holds in the Confluent dialect, and back."""
+"""One registry, two dialects: changes through the Pravega dialect apply in the Confluent dialect, and vice versa."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def put(client: httpx.AsyncClient, path: str, body: Any, status: int = 200) -> Any:
-    """PUT, and what it answers."""
+    """Send a PUT and return the decoded response."""
     return _read_answer(await client.put(path, json=body), status)
 
 
 async def post(client: httpx.AsyncClient, path: str, body: Any, status: int = 200) -> Any:
-    """POST, and what it answers."""
+    """Send a POST and return the decoded response."""
     return _read_answer(await client.post(path, json=body), status)
 
 
 async def get(client: httpx.AsyncClient, path: str, status: int = 200) -> Any:
-    """GET, and what it answers."""
+    """Send a GET and return the decoded response."""
     return _read_answer(await client.get(path), status)
 
 
@@ -64,13 +64,13 @@ async def group(client: httpx.AsyncClient, policy: str, *, several: bool = True)
 
 
 def info(text: str, format_name: str = "Avro", type_name: str = "") -> dict[str, Any]:
-    """A schema as the Pravega API takes it."""
+    """Return a schema in the form of the Pravega API."""
     data = base64.b64encode(text.encode()).decode()
     return {"type": type_name, "serializationFormat": {"serializationFormat": format_name}, "schemaData": data}
 
 
 async def test_policies_of_groups_hold_for_subjects(client: httpx.AsyncClient) -> None:
-    """What a group refuses its subject refuses; a policy with no name there is shown as the nearest stricter one."""
+    """A schema that a group refuses is refused for its subject; a policy without a level is shown as a stricter one."""
     await group(client, "DenyAll")
     await post(client, "/subjects/g/versions", {"schema": A1})
     await post(client, "/subjects/g/versions", {"schema": A2}, 409)
@@ -88,7 +88,7 @@ async def test_policies_of_groups_hold_for_subjects(client: httpx.AsyncClient) -
 
 
 async def test_settings_of_subjects_hold_for_groups(client: httpx.AsyncClient) -> None:
-    """A level set for a subject is the policy of its group, to conditional updates too; without one the group's own."""
+    """The level of a subject is the policy of its group, also for conditional updates; without it, the group's own."""
     await group(client, "AllowAny")
     await put(client, "/config/g", {"compatibility": "FORWARD"})
     assert (await get(client, "/v1/groups/g"))["compatibility"] == {"policy": "Forward"}
@@ -104,7 +104,7 @@ async def test_settings_of_subjects_hold_for_groups(client: httpx.AsyncClient) -
 
 
 async def test_a_group_of_one_type_is_one_for_all(client: httpx.AsyncClient) -> None:
-    """A second type is refused through the other dialect as well, whatever level was set there."""
+    """A second type is refused through the other dialect, too, at any level."""
     await group(client, "AllowAny", several=False)
     await post(client, "/subjects/g/versions", {"schema": A1})
     await put(client, "/config/g", {"compatibility": "NONE"})
@@ -113,14 +113,14 @@ async def test_a_group_of_one_type_is_one_for_all(client: httpx.AsyncClient) -> 
 
 
 async def test_the_format_of_a_group_holds_for_its_subject(client: httpx.AsyncClient) -> None:
-    """A JSON schema does not enter an Avro group by the other door."""
+    """A JSON schema is refused for the subject of an Avro group."""
     await group(client, "AllowAny")
     await post(client, "/subjects/g/versions", {"schema": "{}", "schemaType": "JSON"}, 422)
     await post(client, "/subjects/g/versions", {"schema": A1})
 
 
 async def test_subjects_are_groups_with_the_right_numbers(client: httpx.AsyncClient) -> None:
-    """A subject is a group of any format; ids and versions are one less, data the same, and both go on counting."""
+    """A subject is a group of any format; ids and versions are lower by one, data the same, and both keep counting."""
     await post(client, "/subjects/s%2F1/versions", {"schema": A1})
     assert await get(client, "/v1/groups/s%2F1") == {
         "serializationFormat": {"serializationFormat": "Any", "fullTypeName": "Any"},
@@ -144,7 +144,7 @@ async def test_subjects_are_groups_with_the_right_numbers(client: httpx.AsyncCli
 
 
 async def test_what_the_other_dialect_kept_apart_arrives_whole(client: httpx.AsyncClient) -> None:
-    """References are resolved, Protobuf sources compiled: a client of Pravega can read what it gets."""
+    """References are resolved and Protobuf sources compiled, so that clients of Pravega can read the schema."""
     enum = '{"type":"enum","name":"E","symbols":["X"]}'
     await post(client, "/subjects/e/versions", {"schema": enum})
     user = '{"type":"record","name":"U","fields":[{"name":"e","type":"E"}]}'
@@ -160,7 +160,7 @@ async def test_what_the_other_dialect_kept_apart_arrives_whole(client: httpx.Asy
 
 
 async def test_descriptors_are_shown_as_sources(client: httpx.AsyncClient) -> None:
-    """A Protobuf schema that came as a descriptor set is `.proto` text for the other dialect, by id and by version."""
+    """A Protobuf schema from a descriptor set is shown as `.proto` text in the other dialect, by id and by version."""
     properties = {
         "serializationFormat": {"serializationFormat": "Protobuf"},
         "compatibility": {"policy": "Backward"},
@@ -181,7 +181,7 @@ async def test_descriptors_are_shown_as_sources(client: httpx.AsyncClient) -> No
 
 
 async def test_modes_forbid_what_both_write(client: httpx.AsyncClient) -> None:
-    """A subject that is read-only takes no schema as a group either, and still finds what it has."""
+    """A read-only subject accepts no schema as a group, but its schemas are found."""
     await group(client, "AllowAny")
     await post(client, "/v1/groups/g/schemas", info(A1), 201)
     await put(client, "/mode/g", {"mode": "READONLY"})
@@ -191,7 +191,7 @@ async def test_modes_forbid_what_both_write(client: httpx.AsyncClient) -> None:
 
 
 async def test_both_own_something_below_v1(client: httpx.AsyncClient) -> None:
-    """`/v1/metadata` is the Confluent dialect's, the rest of `/v1` the Pravega dialect's; each in its own words."""
+    """`/v1/metadata` belongs to the Confluent dialect, the rest of `/v1` to Pravega's, each with its own errors."""
     assert "scope" in await get(client, "/v1/metadata/id")
     assert (await get(client, "/v1/metadata/nothing", 404))["error_code"] == 404
     assert await get(client, "/v1/nothing", 404) == "Not Found"

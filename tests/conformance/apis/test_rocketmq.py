@@ -1,4 +1,4 @@
-"""The RocketMQ dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+"""The RocketMQ dialect answers as its transcripts require. Their rules have the numbers of its required behaviours."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ ELSEWHERE = {
     27: "spark/test_stream_sql.py",
     28: "conformance/apis/test_rocketmq_client.py",
 }
-"""Behaviours of clients, by the file that has their tests."""
+"""Behaviours of clients, with the file that tests them."""
 
 
 def is_refusal(expected: str, answer: httpx.Response) -> bool:
-    """Errors have the five-digit number and a sentence, and nothing else."""
+    """Return whether a response is an error with the five-digit number, a message, and nothing else."""
     number, _, sentence = expected.partition(" ")
     error = answer.json()
     return set(error) == {"status", "message"} and error["status"] == int(number) and says(sentence, error["message"])
 
 
 def build_app(registry: Registry) -> App:
-    """The dialect behind the server's front."""
+    """Return the dialect behind the server's dispatcher."""
     return Dispatcher({}, MountedDialect("rocketmq", application(registry)), Metrics())
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
 async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
-    """Every request of a transcript gets the answer written below it."""
+    """Every request of a transcript gets the response in it."""
     await play(client, rule, media_type="application/json", refused=is_refusal)
 
 
@@ -60,7 +60,7 @@ async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
 
 
 def record(*fields: str) -> str:
-    """An Avro record of int fields; one that ends with `?` has a default."""
+    """Return an Avro record of int fields; a field whose name ends with `?` has a default."""
     default = {True: {"default": 0}, False: {}}
     definitions = [{"name": name.rstrip("?"), "type": "int", **default[name.endswith("?")]} for name in fields]
     return json.dumps({"type": "record", "name": "R", "fields": definitions})
@@ -73,7 +73,7 @@ async def register_schema(client: httpx.AsyncClient, text: str, **more: Any) -> 
 
 
 async def update_schema(client: httpx.AsyncClient, text: str) -> int:
-    """Update the schema `s`; answers the status."""
+    """Update the schema `s` and return the status."""
     return (await client.put(f"{ROOT}/subject/t/schema/s", json={"schemaIdl": text})).status_code
 
 
@@ -96,7 +96,7 @@ PERMITTED = {
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 async def test_05_permitted_changes(policy: str, store: str, client: httpx.AsyncClient) -> None:
-    """5: each policy permits the changes of RIP-42's table and no others, the transitive one too."""
+    """5: each policy, transitive ones included, permits exactly the changes of RIP-42's table."""
     permitted = PERMITTED[policy.removesuffix("_TRANSITIVE")]
     for name, change in CHANGES.items():
         await register_schema(client, BASE, compatibility=policy)
@@ -119,7 +119,7 @@ async def test_04_transitivity(policy: str, store: str, client: httpx.AsyncClien
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_14_the_last_version_is_16383(store: str, registry: Registry, client: httpx.AsyncClient) -> None:
-    """14: a version beyond 14 bits is refused: its record id would be that of another schema's version."""
+    """14: a version number beyond 14 bits is refused, because its record id would belong to another schema."""
     level, key = SettingsLevel("", "s"), SubjectKey("", "s")
     await registry.execute(SetMode(level, Mode.IMPORT))
     for number in (16382, 16383):
@@ -143,7 +143,7 @@ async def test_14_the_last_version_is_16383(store: str, registry: Registry, clie
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_writers_at_once(store: str, client: httpx.AsyncClient) -> None:
-    """One of many registrations of a schema wins; updates at once get numbers without gaps."""
+    """Of concurrent registrations of a schema one succeeds; concurrent updates get numbers without gaps."""
     body = {"schemaIdl": record("a"), "compatibility": "NONE"}
     answers = await asyncio.gather(*(client.post(f"{ROOT}/subject/t{n}/schema/s", json=body) for n in range(8)))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
@@ -160,7 +160,7 @@ async def test_writers_at_once(store: str, client: httpx.AsyncClient) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_26_the_store_is_a_setting(tmp_path: Path) -> None:
-    """26: what is registered is kept in the store the server is told to use, and is there when it starts again."""
+    """26: registered schemas are kept in the configured store, and are present after a restart."""
     store = f"sqlite:///{tmp_path / 'log.db'}"
     for store_url in (store, "memory:"):
         server = Server(ServerSettings(store=store_url))
@@ -178,7 +178,7 @@ async def test_26_the_store_is_a_setting(tmp_path: Path) -> None:
 
 
 def test_every_must_have_behaviour_is_a_test() -> None:
-    """Each of the numbered behaviours of this dialect and of its clients has a rule or a test of that number."""
+    """Each numbered behaviour of this dialect and of its clients has a rule or a test with that number."""
     numbers = {int(match[1]) for rule in RULES if (match := re.match(r"(\d+)", rule.sentence))}
     here = {
         int(digits) for digits in re.findall(r"^async def test_(\d+)", Path(__file__).read_text("utf-8"), re.MULTILINE)

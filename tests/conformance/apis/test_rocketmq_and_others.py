@@ -1,4 +1,4 @@
-"""One registry, several dialects: what is done through RocketMQ and OpenSchema holds in the others, and back."""
+"""One registry, several dialects: changes through RocketMQ and OpenSchema apply in the others, and vice versa."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPACED = A1.replace(",", ",  ")
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def node() -> AsyncIterator[Registry]:
-    """One node, given a new log for every test: building the applications takes longer than a test."""
+    """One node, which gets a new log for every test, because building the applications takes longer than a test."""
     node = await Registry.open(await open_log("memory:"))
     yield node
     await node.close()
@@ -48,7 +48,7 @@ async def whole(node: Registry) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest_asyncio.fixture(loop_scope="module", params=["memory", "sqlite"])
 async def registry(request: pytest.FixtureRequest, node: Registry, tmp_path: Path) -> AsyncIterator[Registry]:
-    """The node, empty, over a store of every kind."""
+    """The node, empty, over every kind of store."""
     log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
     await node.reset(log)
     yield node
@@ -63,21 +63,21 @@ def client(registry: Registry, whole: httpx.AsyncClient) -> httpx.AsyncClient:
 
 
 async def get(client: httpx.AsyncClient, path: str, status: int = 200) -> Any:
-    """GET, and what it answers."""
+    """Send a GET and return the decoded response."""
     answer = await client.get(path)
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
 async def send(client: httpx.AsyncClient, method: str, path: str, body: Any = None, status: int = 200) -> Any:
-    """A request with a body, and what it answers."""
+    """Send a request with a body and return the decoded response."""
     answer = await client.request(method, path, json=body)
     assert answer.status_code == status, answer.text
     return answer.json() if answer.content else None
 
 
 async def test_what_rocketmq_registers_is_read_by_all(client: httpx.AsyncClient) -> None:
-    """A record has the right numbers and the same bytes in every dialect, whatever its white space."""
+    """A record has the right numbers and the same bytes in every dialect, including white space."""
     await send(client, "POST", f"{ROOT}/subject/topic/schema/orders", {"schemaIdl": SPACED})
     await send(client, "PUT", f"{ROOT}/subject/topic/schema/orders", {"schemaIdl": A2})
     assert await get(client, "/subjects") == ["orders"]
@@ -122,7 +122,7 @@ async def test_what_others_register_is_read_by_rocketmq(client: httpx.AsyncClien
 
 
 async def test_languages_rocketmq_has_no_word_for(client: httpx.AsyncClient) -> None:
-    """What is none of the six types is text there, and what Pravega calls custom is its own name in OpenSchema."""
+    """A schema of another type is TEXT in RocketMQ; a custom format of Pravega has its own name in OpenSchema."""
     properties = {
         "serializationFormat": {"serializationFormat": "Custom", "fullTypeName": "mine"},
         "compatibility": {"policy": "AllowAny"},
@@ -139,7 +139,7 @@ async def test_languages_rocketmq_has_no_word_for(client: httpx.AsyncClient) -> 
 
 
 async def test_places(client: httpx.AsyncClient) -> None:
-    """Tenants, namespaces, contexts and groups' namespaces are the same places; `default` can be told from default."""
+    """Tenants, namespaces and contexts are the same; a namespace called `default` is not the default one."""
     await send(client, "POST", f"{ROOT}/cluster/c/tenant/shop/subject/t/schema/s", {"schemaIdl": A1})
     await send(client, "POST", f"{ROOT}/cluster/c/tenant/default~/subject/t/schema/s", {"schemaIdl": A1})
     assert await get(client, "/contexts") == [".", ".default", ".shop"]
@@ -157,7 +157,7 @@ async def test_places(client: httpx.AsyncClient) -> None:
 
 
 async def test_policies_hold_everywhere(client: httpx.AsyncClient) -> None:
-    """A policy set in one dialect is enforced on writes through the others, and shown in their words."""
+    """A policy set in one dialect is enforced on writes through the others, and shown in their terms."""
     await send(client, "POST", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A1, "compatibility": "FULL_TRANSITIVE"})
     assert (await get(client, "/config/s?defaultToGlobal=true"))["compatibilityLevel"] == "FULL_TRANSITIVE"
     assert (await get(client, "/config/s"))["compatibilityLevel"] == "FULL_TRANSITIVE"
@@ -197,7 +197,7 @@ async def test_policies_hold_everywhere(client: httpx.AsyncClient) -> None:
 async def test_policies_without_a_name(
     policy: Policy, level: str, exact: Any, registry: Registry, client: httpx.AsyncClient
 ) -> None:
-    """What no level says is shown as the nearest stricter one, with the exact policy beside it; a level replaces it."""
+    """A policy without a level is shown as the nearest stricter one, with the policy in full; a level replaces it."""
     await send(client, "POST", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A1})
     await registry.execute(ChangeSettings(SettingsLevel("", "s"), {"policy": policy}))
     config = {"compatibility": level, "steleCompatibility": exact}
@@ -218,7 +218,7 @@ async def test_policies_without_a_name(
 
 
 async def test_pravega_replaces_a_policy_with_validators(registry: Registry, client: httpx.AsyncClient) -> None:
-    """A client names the policy it saw, which says nothing of validators; none is left in force that it cannot see."""
+    """A Pravega client that expects the policy it saw replaces it, including validators that it cannot see."""
     await send(client, "POST", "/subjects/s/versions", {"schema": A1})
     policy = Policy(backward=LATEST_VERSION, validators=("lint",))
     await registry.execute(ChangeSettings(SettingsLevel("", "s"), {"policy": policy}))
@@ -235,7 +235,7 @@ async def test_pravega_replaces_a_policy_with_validators(registry: Registry, cli
 
 
 async def test_references_of_others_are_followed(client: httpx.AsyncClient) -> None:
-    """A schema that needs others, registered elsewhere, can be updated, found and tried here."""
+    """A schema with references, registered through another dialect, can be updated, found and checked here."""
     await send(client, "POST", "/subjects/part/versions", {"schema": A1})
     outer = '{"type":"record","name":"O","fields":[{"name":"r","type":"n.R"}]}'
     references = [{"name": "n.R", "subject": "part", "version": 1}]
@@ -256,7 +256,7 @@ async def test_references_of_others_are_followed(client: httpx.AsyncClient) -> N
 
 
 async def test_closing_a_schema_is_a_deletion_everywhere(client: httpx.AsyncClient) -> None:
-    """What RocketMQ or OpenSchema delete is gone for the others, and a next one of its name starts at 1."""
+    """A schema that RocketMQ or OpenSchema deletes is deleted in all dialects; the next one of its name starts at 1."""
     for path in (f"{ROOT}/subject/t/schema", "/openschema/subjects/s"):
         await send(client, "POST", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A1})
         await send(client, "PUT", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A2})

@@ -1,4 +1,4 @@
-"""Producers and consumers of the RocketMQ dialect against a real server, on every kind of store."""
+"""Producers and consumers of the RocketMQ dialect with a real server, on every kind of store."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def topics(url: str, request: pytest.FixtureRequest) -> Iterator[RocketmqSubjects]:
-    """The subjects of a tenant of the test's own."""
+    """Subjects of a tenant that only this test uses."""
     with SchemaRegistryClient(url) as client:
         yield RocketmqSubjects(client, cluster="c", tenant=request.node.name)
 
 
 class Wire:
-    """A transport that keeps what it is given."""
+    """A transport that records the sent messages."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes | None]] = []
 
     def __call__(self, topic: str, payload: bytes | None) -> None:
-        """Send."""
+        """Record a message."""
         self.sent.append((topic, payload))
 
 
 def read(
     topics: RocketmqSubjects, wire: Wire, reader: str | None = None, schema_type: str = "AVRO"
 ) -> list[ConsumedRecord[Any]]:
-    """What a consumer makes of all that was sent."""
+    """Return the records that a consumer reads from all sent messages."""
     consumer: Consumer[Any] = Consumer(RocketmqDeserializer(topics, reader, schema_type=schema_type), "orders")
     return [consumer.read(payload) for _, payload in wire.sent]
 
 
 def test_28_a_producer_registers_and_updates(topics: RocketmqSubjects) -> None:
-    """28: a producer that may registers its schema, a later one updates it, and both are read by any consumer."""
+    """28: a producer with auto-registration registers its schema, a later one updates it, and consumers read both."""
     wire = Wire()
     for idl, value in ((ORDER, {"id": 1}), (ORDER_2, {"id": 2, "n": 3}), (ORDER, {"id": 4})):
         producer: Producer[Any] = Producer(RocketmqSerializer(topics, idl), wire, "orders")
@@ -86,7 +86,7 @@ def test_28_a_producer_registers_and_updates(topics: RocketmqSubjects) -> None:
 
 
 def test_28_a_producer_that_may_not_register(topics: RocketmqSubjects) -> None:
-    """28: without auto-registration an unknown schema is an error, nothing is stored and nothing is sent."""
+    """28: without auto-registration an unknown schema raises; nothing is stored and nothing is sent."""
     wire = Wire()
     producer: Producer[Any] = Producer(RocketmqSerializer(topics, ORDER, auto_register=False), wire, "orders")
     with pytest.raises(NotFound):
@@ -103,7 +103,7 @@ def test_28_a_producer_that_may_not_register(topics: RocketmqSubjects) -> None:
 
 
 def test_24_what_cannot_be_decoded_is_flagged(topics: RocketmqSubjects) -> None:
-    """24: a record with an undecodable payload says so, and has its bytes; others around it are read."""
+    """24: a record that cannot be decoded is marked and keeps its bytes; other records are read."""
     wire = Wire()
     producer: Producer[Any] = Producer(RocketmqSerializer(topics, ORDER), wire, "orders")
     producer.send({"id": 1})
@@ -130,7 +130,7 @@ def test_24_what_cannot_be_decoded_is_flagged(topics: RocketmqSubjects) -> None:
 
 
 def test_24_an_outage_is_no_bad_record(url: str) -> None:
-    """24: a registry that does not answer is an error of the consumer: records are not given up for it."""
+    """24: if the registry does not respond, the consumer raises, and no record is marked as invalid."""
 
     def fail(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("down")
@@ -142,7 +142,7 @@ def test_24_an_outage_is_no_bad_record(url: str) -> None:
 
 
 def test_json_records(topics: RocketmqSubjects) -> None:
-    """JSON has its own header; values must fit the schema on the way in and on the way out."""
+    """JSON has its own header; values must be valid when they are written and when they are read."""
     wire = Wire()
     producer: Producer[Any] = Producer(RocketmqSerializer(topics, OBJECT, schema_type="JSON"), wire, "orders")
     producer.send({"id": 1})
@@ -161,6 +161,6 @@ def test_json_records(topics: RocketmqSubjects) -> None:
 
 
 def test_types_without_a_wire_format(topics: RocketmqSubjects) -> None:
-    """Only Avro and JSON have one."""
+    """Only Avro and JSON have a wire format."""
     with pytest.raises(FormatMismatch):
         RocketmqSerializer(topics, "struct T {}", schema_type="THRIFT")

@@ -1,4 +1,4 @@
-"""Whatever is sent to the RocketMQ and OpenSchema dialects, they answer with errors of their own, and store nothing."""
+"""The RocketMQ and OpenSchema dialects answer invalid requests with their own errors, and store nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INT = '"int"'
 
 
 class DialectUnderTest(NamedTuple):
-    """A dialect: its application, members of its errors, how it registers a schema, and paths with a body."""
+    """A dialect: its application, members of its errors, its registration request, and paths with a body."""
 
     build: Any
     members: tuple[str, str]
@@ -40,7 +40,7 @@ class DialectUnderTest(NamedTuple):
     writes: tuple[tuple[str, str], ...]
 
     def schema(self, text: str, kind: str) -> bytes:
-        """The body that registers a schema."""
+        """Return the body that registers a schema."""
         if self.members[0] == "status":
             return json.dumps({"schemaIdl": text, "schemaType": kind}).encode()
         return json.dumps({"schemaDefinition": text, "serialization": kind}).encode()
@@ -139,7 +139,7 @@ async def dialect_client(
 
 
 def own_error(dialect: DialectUnderTest, answer: httpx.Response) -> None:
-    """Whether an answer is an error in the dialect's own shape, and no long one."""
+    """Assert that a response is a client error in the dialect's own shape, and not a long one."""
     assert 400 <= answer.status_code < 500, (answer.request.method, answer.request.url, answer.text[:500])
     error = answer.json()
     assert set(error) == set(dialect.members)
@@ -168,7 +168,7 @@ SCHEMAS = {
 async def test_schemas(
     name: str, dialect_client: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
 ) -> None:
-    """Giant, bottomless and broken schemas are refused, soon, and nothing is stored."""
+    """Huge, deeply nested and invalid schemas are refused in bounded time, and nothing is stored."""
     dialect, client = dialect_client
     seq = registry.state.seq
     with limit_time(SECONDS, time.monotonic):
@@ -202,7 +202,7 @@ async def test_schemas(
 async def test_bodies(
     body: bytes, dialect_client: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
 ) -> None:
-    """Bodies that are not what an endpoint takes are refused everywhere."""
+    """Bodies that an endpoint does not accept are refused by all endpoints."""
     dialect, client = dialect_client
     seq = registry.state.seq
     for method, path in dialect.bodies:
@@ -213,7 +213,7 @@ async def test_bodies(
 async def test_texts_beside_schemas_are_limited(
     dialect_client: tuple[DialectUnderTest, httpx.AsyncClient], registry: Registry
 ) -> None:
-    """Descriptions of megabytes are as much too large as a schema of that size."""
+    """Descriptions of megabytes are refused as too large, like a schema of that size."""
     dialect, client = dialect_client
     seq = registry.state.seq
     long = "x" * 2_000_000
@@ -226,7 +226,7 @@ async def test_texts_beside_schemas_are_limited(
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_body(registry: Registry) -> None:
-    """Half a request is the client's fault, not the server's, and changes nothing."""
+    """A request that ends before its body is a client error and changes nothing."""
     seq = registry.state.seq
     for dialect in DIALECTS.values():
         for method, path in (*dialect.bodies, ("POST", f"{ROOT}/subject/there/schema/schema")):
@@ -261,7 +261,7 @@ names = st.one_of(
 )
 @given(name=names)
 async def test_names(name: str, dialect_client: tuple[DialectUnderTest, httpx.AsyncClient]) -> None:
-    """No name in a path or query is a server error, and lists can be read whatever was taken."""
+    """No name in a path or query causes a server error, and all lists can be read afterwards."""
     dialect, client = dialect_client
     for path in dialect.reads:
         answer = await client.get(path.replace("{}", name))
@@ -278,7 +278,7 @@ async def test_names(name: str, dialect_client: tuple[DialectUnderTest, httpx.As
 
 
 async def test_a_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that cannot be written is 50001; one that does not answer in time has a number of its own in OpenSchema."""
+    """A log that cannot be written answers 50001; a timeout answers 50002 in OpenSchema."""
     for dialect in DIALECTS.values():
         log: Log = await open_log("memory:")
         node = await Registry.open(log)

@@ -1,4 +1,4 @@
-"""Every endpoint that only reads, asked while the store is away: what memory has, or 503 with `Retry-After`."""
+"""Every endpoint that only reads, while the store is unavailable: it answers from memory, or 503 with `Retry-After`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHY = "The store db.example:5432/registry cannot be reached: connection refused
 
 
 class Outage:
-    """A log in a store that can go away, and that is asked before anything that may have changed."""
+    """A log whose store can become unavailable, and that must be read before each request."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -37,25 +37,25 @@ class Outage:
 
     @property
     def notices_at_once(self) -> bool:
-        """Only the store itself knows what was written."""
+        """False: other writers are only noticed by reading the store."""
         return False
 
     def has_changed(self) -> bool:
-        """While the store is away, nobody knows."""
+        """Return True while the store is unavailable, else whether the log changed."""
         return self.failure is not None or self._log.has_changed()
 
     async def head(self) -> int:
-        """Fails while the store is away."""
+        """Return the newest sequence number. Raises the failure while the store is unavailable."""
         self._require_store()
         return await self._log.head()
 
     async def tail(self, after: int, limit: int) -> Any:
-        """Fails while the store is away."""
+        """Return records. Raises the failure while the store is unavailable."""
         self._require_store()
         return await self._log.tail(after, limit)
 
     async def append(self, expected: int, records: Any) -> bool:
-        """Fails while the store is away."""
+        """Append records. Raises the failure while the store is unavailable."""
         self._require_store()
         return await self._log.append(expected, records)
 
@@ -66,13 +66,13 @@ class Outage:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def outage() -> AsyncIterator[Outage]:
-    """The log of the world."""
+    """The log of the sample registry."""
     yield Outage(await open_log("memory:"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(outage: Outage) -> AsyncIterator[World]:
-    """A registry with something in it for every endpoint; streams of its journal are brief."""
+    """A registry with data for every endpoint; streams of its journal are short."""
     registry = await Registry.open(outage)
     world = World(registry)
     await world.create()
@@ -112,7 +112,7 @@ def _is_own_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
 async def test_reads_while_the_store_is_away(
     world: World, outage: Outage, dialect: DialectEntry, failure: StoreError
 ) -> None:
-    """No read is a 500: the answer is what memory has, or says in the dialect's own shape to ask again later."""
+    """No read answers 500: the response comes from memory, or is 503 in the dialect's own shape."""
     affected_reads, wrong = 0, []
     for endpoint in list_endpoints(world.registry, dialect):
         sample = SAMPLES[dialect.name][endpoint.handler]
@@ -138,7 +138,7 @@ async def test_reads_while_the_store_is_away(
 async def test_changes_on_top_of_a_record_of_a_newer_release(
     world: World, outage: Outage, dialect: DialectEntry
 ) -> None:
-    """No change is a 500 either: nothing was written, and the node says so in the dialect's own shape."""
+    """With a log of a newer release, changes answer 503 in the dialect's shape, and nothing is written."""
     refused, wrong, head = 0, [], await outage.head()
     for endpoint in list_endpoints(world.registry, dialect):
         assert endpoint.wanted is not None

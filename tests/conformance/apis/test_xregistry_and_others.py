@@ -1,4 +1,4 @@
-"""One registry, several dialects: what is done through xRegistry holds in the others, and back; rights, replay."""
+"""One registry, several dialects: changes through xRegistry apply in the others, and vice versa; rights; replay."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ CNCF = "/schemagroups/g/schemas/s"
 
 
 async def post(client: httpx.AsyncClient, path: str, text: str, status: int = 200, **more: Any) -> Any:
-    """The answer of the Confluent dialect to a schema."""
+    """Register a schema through the Confluent dialect and return the decoded response."""
     answer = await client.post(path, json={"schema": text, **more})
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
 async def test_what_others_register(xr: XregistryClient, client: httpx.AsyncClient) -> None:
-    """Schemas of other dialects are schemas here, whatever their names, with the policy that is in force."""
+    """Schemas of other dialects are schemas here, with any names and with the policy in force."""
     await post(client, f"{CONFLUENT}/versions", A1)
     await post(client, f"{CONFLUENT}/versions", A2)
     body = await xr.read(f"{DETAILS}?inline")
@@ -64,7 +64,7 @@ async def test_what_others_register(xr: XregistryClient, client: httpx.AsyncClie
 
 
 async def test_what_xregistry_registers(xr: XregistryClient, client: httpx.AsyncClient) -> None:
-    """Schemas from here are subjects of the others, byte for byte, with their type, policy and description."""
+    """Schemas from here are subjects in the others, byte for byte, with their type, policy and description."""
     await xr.ask("PUT", GROUP, {"description": "D", "labels": {"a": "b"}, "format": AVRO}, status=201)
     odd = A1.replace(",", " , ")
     await xr.ask("PUT", SCHEMA, odd, status=201, xRegistry_format=AVRO, content_type="application/avro+json")
@@ -89,7 +89,7 @@ async def test_what_xregistry_registers(xr: XregistryClient, client: httpx.Async
 
 
 async def test_both_write_one_schema(xr: XregistryClient, client: httpx.AsyncClient) -> None:
-    """Versions of several dialects stand side by side; their ids stay what they were, and their epochs grow."""
+    """A schema can have versions of several dialects; their ids do not change, and epochs grow."""
     await xr.ask("PUT", f"{SCHEMA}/versions/2$details", avro(A1, name="mine"), status=201)
     meta = await xr.read(f"{SCHEMA}/meta")
     await post(client, f"{CONFLUENT}/versions", A2)
@@ -113,7 +113,7 @@ async def test_both_write_one_schema(xr: XregistryClient, client: httpx.AsyncCli
 
 
 async def test_exact_policies(xr: XregistryClient, client: httpx.AsyncClient) -> None:
-    """A policy without a word of its own is shown by the nearest stricter one and exactly, and comes back so."""
+    """A policy without a word is shown by the nearest stricter word and in full, and can be sent back."""
     await fill(xr)
     exact = {"kind": "directional", "backward": "all", "forward": "latest"}
     await client.put("/api/policies/s?context=.g", json={"exactly": exact})
@@ -129,7 +129,7 @@ async def test_exact_policies(xr: XregistryClient, client: httpx.AsyncClient) ->
 
 
 async def test_an_import_is_one_record(xr: XregistryClient, registry: Registry) -> None:
-    """A request with many entities is one record of the log, whose versions have names of their own."""
+    """A request with many entities is one record of the log, and each of its versions has its own uid."""
     await fill(xr)
     before = registry.state.seq
     schemas = {f"s{number}": avro(A1.replace('"R"', f'"R{number}"')) for number in range(20)}
@@ -141,7 +141,7 @@ async def test_an_import_is_one_record(xr: XregistryClient, registry: Registry) 
 
 
 async def test_replay(xr: XregistryClient, registry: Registry) -> None:
-    """A node that folds the log again says the same, from records and from a snapshot."""
+    """A node that folds the records of the log again shows the same entities."""
     await fill(xr, A1, A2)
     await xr.ask("PATCH", DETAILS, {"labels": {"a": "b"}, "meta": {"deprecated": {}}})
     await xr.ask("PUT", "/schemagroups/h", {"name": "H"}, status=201)
@@ -157,7 +157,7 @@ async def test_replay(xr: XregistryClient, registry: Registry) -> None:
 async def test_purged_texts_of_one_record_are_erased(
     xr: XregistryClient, client: httpx.AsyncClient, registry: Registry
 ) -> None:
-    """Two texts that came in one record both leave the log when they are deleted for good."""
+    """Two texts of one record are both removed from the log when they are deleted permanently."""
     texts = [A1.replace('"a"', f'"Secret{number}"') for number in range(2)]
     await xr.ask("POST", f"{GROUP}/schemas", {f"s{number}": avro(text) for number, text in enumerate(texts)})
     for number in range(2):
@@ -169,12 +169,12 @@ async def test_purged_texts_of_one_record_are_erased(
 
 
 def act_as(name: str) -> Any:
-    """Become a caller for the requests that follow in this task."""
+    """Set the caller of the following requests in this task."""
     return CALLER.set(Caller(Principal(name)))
 
 
 async def test_rights(xr: XregistryClient, registry: Registry) -> None:
-    """Writers add versions and describe; who replaces a document needs `delete`, who leaves the lineage `force`."""
+    """Writers add and describe versions; replacing a document requires `delete`, another ancestor requires `force`."""
     await fill(xr, A1, A2)
     await xr.ask("PATCH", f"{SCHEMA}/meta", {"compatibility": "backward"})
     await fill(xr, schema="/schemagroups/hidden/schemas/secret")
@@ -212,7 +212,7 @@ async def test_rights(xr: XregistryClient, registry: Registry) -> None:
 
 
 async def test_two_nodes(tmp_path: Any) -> None:
-    """Two nodes on one store serve the same entities, and writes of both are all there."""
+    """Two nodes on one store serve the same entities, and writes of both are present."""
     store = f"sqlite:///{tmp_path / 'stele.db'}"
     nodes = [await Registry.open(await open_log(store)) for _ in range(2)]
     clients = [XregistryClient(client_of(build_app(node))) for node in nodes]

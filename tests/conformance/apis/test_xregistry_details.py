@@ -23,7 +23,7 @@ OTHERS = ("https://prod.example.org/xregistry", "http://other.example:9/")
 
 
 async def test_known_registries(registry: Registry, xr: XregistryClient) -> None:
-    """`/.xregistry` names the registries of the setting, and has an empty list where there are none."""
+    """`/.xregistry` lists the registries of the setting; without any, the list is empty."""
     assert await xr.read("/.xregistry") == {"registries": []}
     settings = ServerSettings(known_registries=OTHERS)
     async with client_of(build_dispatcher(registry, settings, Metrics())) as client:
@@ -35,7 +35,7 @@ async def test_known_registries(registry: Registry, xr: XregistryClient) -> None
 
 
 async def test_values_that_no_capability_has(xr: XregistryClient) -> None:
-    """A value that a capability cannot have is `capability_value`, which names the values that it can have."""
+    """An impossible value of a capability is answered with `capability_value`, which lists the possible values."""
     for name, value in (("flags", ["doc", "odd"]), ("ignores", ["odd"]), ("versionmodes", ["semver"])):
         answer = await xr.ask("PATCH", "/", {"capabilities": {name: value}}, code="capability_value")
         arguments = answer.json()["args"]
@@ -46,14 +46,14 @@ async def test_values_that_no_capability_has(xr: XregistryClient) -> None:
 
 
 async def test_titles_say_something(xr: XregistryClient) -> None:
-    """No error has an empty title, also where the title is nothing but an argument."""
+    """No error has an empty title, even if the title consists of an argument only."""
     assert all(entry.title.strip() for entry in CODES.values())
     answer = await xr.ask("POST", "/schemagroups", {"g": 5}, code="bad_request")
     assert answer.json()["title"].strip()
 
 
 async def test_needless_percent_encoding(xr: XregistryClient) -> None:
-    """Headers with lower-case digits, and characters that need not have been encoded, are read as what they mean."""
+    """Headers are decoded with lower-case digits, and with characters that need no encoding."""
     headers = {"xRegistry_format": "Avro%2f1%2E11", "xRegistry_description": "%41%c3%bc", "Content_Type": "text/plain"}
     await xr.ask("PUT", SCHEMA, A1, status=201, **headers)
     body = await xr.read(DETAILS)
@@ -61,7 +61,7 @@ async def test_needless_percent_encoding(xr: XregistryClient) -> None:
 
 
 async def test_a_reference_that_ends_has_its_old_time_of_creation(xr: XregistryClient) -> None:
-    """A schema that refers to another one no more was created when it was, and modified now."""
+    """A schema whose cross reference is removed keeps its time of creation, and is modified now."""
     await fill(xr, A1)
     await fill(xr, A1, schema=f"{GROUP}/schemas/t")
     before = await xr.read(f"{SCHEMA}/meta")

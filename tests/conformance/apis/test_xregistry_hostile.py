@@ -1,4 +1,4 @@
-"""xRegistry: whatever a client sends gets an answer of the dialect's own shape, never a failure of the server."""
+"""xRegistry: invalid requests are answered with errors of the dialect, never with a server error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _QUERIES = (
 
 
 def mutate(random: Random, value: Any) -> Any:
-    """A value with something odd somewhere in it."""
+    """Return a value with an invalid part at a random place."""
     if isinstance(value, dict) and value and random.random() < 0.8:
         name = random.choice(list(value))
         return {**value, name: mutate(random, value[name])}
@@ -50,7 +50,7 @@ def mutate(random: Random, value: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_odd_requests(xr: XregistryClient, seed: int) -> None:
-    """Bodies with odd values anywhere, odd paths, flags and headers: every refusal has the shape of an error."""
+    """Invalid values in bodies, paths, flags and headers are refused in the shape of an error."""
     random = Random(seed)
     await fill(xr, A1, A2)
     tree = {"name": "n", "meta": {"labels": {"a": "b"}}, "versions": {"1": avro(), "9": avro(A2)}, **avro()}

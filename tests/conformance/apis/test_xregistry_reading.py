@@ -1,4 +1,4 @@
-"""xRegistry: what can be read, and the flags of reading. Numbers of sentences: `xregistry/sentences.table`."""
+"""xRegistry: reading, and the flags of reading. Numbers of sentences: `xregistry/sentences.table`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def build_tree(xr: XregistryClient) -> None:
-    """Two groups with three schemas: g/s has two versions, g/t has one, h/u has one of Protobuf."""
+    """Create two groups with three schemas: g/s has two versions, g/t has one, h/u has one of Protobuf."""
     await xr.ask("PUT", GROUP, {"name": "Group G", "labels": {"stage": "dev"}}, status=201)
     await fill(xr, A1, A2)
     await fill(xr, A1, schema=f"{GROUP}/schemas/t", name="Tea", labels={"env": "prod"})
@@ -45,7 +45,7 @@ async def build_tree(xr: XregistryClient) -> None:
 
 
 async def test_registry_entity(xr: XregistryClient) -> None:
-    """The root says what it is, without model and capabilities, and always has its collection."""
+    """The root has its attributes and its collection, but not model and capabilities."""
     body = await xr.read("/")
     assert body["specversion"] == "1.0-rc4"
     assert body["registryid"]
@@ -61,7 +61,7 @@ async def test_registry_entity(xr: XregistryClient) -> None:
 
 
 async def test_root_stays_the_same(xr: XregistryClient) -> None:
-    """Reading changes nothing, and the same question gets the same answer."""
+    """Reading changes nothing, and the same request gets the same response."""
     await build_tree(xr)
     first = await xr.read("/?inline=*")
     await asyncio.sleep(0.002)
@@ -69,7 +69,7 @@ async def test_root_stays_the_same(xr: XregistryClient) -> None:
 
 
 async def test_configuration(xr: XregistryClient) -> None:
-    """Capabilities and models are the same by themselves and inlined, and only when they are asked for by name."""
+    """Capabilities and models are the same by themselves and inlined, and are inlined only by name."""
     inlined = await xr.read("/?inline=capabilities,model,modelsource")
     for name in ("capabilities", "model", "modelsource"):
         assert inlined[name] == await xr.read(f"/{name}")
@@ -78,7 +78,7 @@ async def test_configuration(xr: XregistryClient) -> None:
 
 
 async def test_capabilities(xr: XregistryClient) -> None:
-    """All capabilities are listed, none has a wildcard of its own, and the offer says that they are what they are."""
+    """All capabilities are listed, without wildcards, and the only possible value of each is the present one."""
     body = await xr.read("/capabilities")
     available = body["available"]
     assert {"capabilities", "entities", "model"} <= set(available)
@@ -98,7 +98,7 @@ async def test_capabilities(xr: XregistryClient) -> None:
 
 
 async def test_model(xr: XregistryClient) -> None:
-    """The model has the schema extension's as it is published, and every attribute of an answer."""
+    """The model contains the published schema extension, and every attribute of a response."""
     model, source = await xr.read("/model"), await xr.read("/modelsource")
     published = load_json("model.json")["groups"]["schemagroups"]
     ours = source["groups"]["schemagroups"]
@@ -126,7 +126,7 @@ async def test_model(xr: XregistryClient) -> None:
 
 
 async def test_model_and_capabilities_are_fixed(xr: XregistryClient) -> None:
-    """What is announced as not mutable is not: by its own path, nor with the registry."""
+    """Parts that are reported as not mutable cannot be changed, by their own path or with the registry."""
     for path in ("/model", "/modelsource", "/capabilities", "/capabilitiesoffered", "/export"):
         for method in ("PUT", "PATCH", "POST", "DELETE"):
             answer = await xr.ask(method, path, {}, code="action_not_supported")
@@ -144,7 +144,7 @@ async def test_model_and_capabilities_are_fixed(xr: XregistryClient) -> None:
 
 
 async def test_methods_and_paths(xr: XregistryClient) -> None:
-    """Paths and methods that are none get their errors; OPTIONS lists the methods."""
+    """Unknown paths and methods get their errors; OPTIONS lists the methods."""
     await build_tree(xr)
     await xr.ask("GET", "/endpoints", code="unknown_group_type")
     await xr.ask("GET", f"{GROUP}/messages", code="unknown_resource_type")
@@ -171,14 +171,14 @@ async def test_head_is_get_without_a_body(xr: XregistryClient) -> None:
 
 
 def walk(body: Any) -> list[dict[str, Any]]:
-    """All objects in a value."""
+    """Return all objects in a value."""
     if isinstance(body, dict):
         return [body, *(each for value in body.values() for each in walk(value))]
     return []
 
 
 async def test_links_lead_to_entities(xr: XregistryClient) -> None:
-    """Every self, and every URL of a collection or meta entity, leads to what it says; XIDs are its paths."""
+    """Every `self`, and every URL of a collection or meta entity, leads to its target; XIDs are paths."""
     await build_tree(xr)
     seen: set[str] = set()
     for entity in walk(await xr.read("/?inline=*")):
@@ -199,7 +199,7 @@ async def test_links_lead_to_entities(xr: XregistryClient) -> None:
 
 
 async def test_collections(xr: XregistryClient) -> None:
-    """A collection is a map by id, counted, empty where nothing is in it."""
+    """A collection is a map by id with a count, and is empty if it has no entities."""
     assert await xr.read("/schemagroups") == {}
     assert (await xr.read("/?inline=schemagroups"))["schemagroups"] == {}
     await build_tree(xr)
@@ -217,7 +217,7 @@ async def test_collections(xr: XregistryClient) -> None:
 
 
 async def test_not_found(xr: XregistryClient) -> None:
-    """What is not there is not found, also under an id of other case; the error names it."""
+    """A missing entity is not found, also under an id in another case; the error names it."""
     await build_tree(xr)
     for path in ("/schemagroups/x", "/schemagroups/G", f"{GROUP}/schemas/S", f"{SCHEMA}/versions/9"):
         answer = await xr.ask("GET", path, code="not_found")
@@ -232,7 +232,7 @@ async def test_not_found(xr: XregistryClient) -> None:
 
 
 async def test_document_view(xr: XregistryClient) -> None:
-    """Without `$details` the answer is the document byte for byte, with its attributes in headers."""
+    """Without `$details` the response is the document byte for byte, with its attributes in headers."""
     headers = {"xRegistry_name": "N%C3%BC", "xRegistry_labels__env": "a%20b", "xRegistry_format": AVRO}
     odd = A1.replace(",", ",\n  ")
     await xr.ask("PUT", SCHEMA, odd, status=201, content_type="application/json; x=1", **headers)
@@ -261,7 +261,7 @@ async def test_document_view(xr: XregistryClient) -> None:
 
 
 async def test_external_document(xr: XregistryClient) -> None:
-    """A document elsewhere is redirected to, and its URL is an attribute that is always shown."""
+    """A document at another URL is answered by a redirect, and its URL is an attribute that is always shown."""
     body = {"format": AVRO, "schemaurl": "http://example.com/s.avsc"}
     await xr.ask("PUT", DETAILS, body, status=201)
     answer = await xr.ask("GET", SCHEMA, status=303)
@@ -274,7 +274,7 @@ async def test_external_document(xr: XregistryClient) -> None:
 
 
 async def test_inlined_documents(xr: XregistryClient) -> None:
-    """A document is inlined as JSON, as text or in base64, by its type; an empty one as empty base64."""
+    """A document is inlined as JSON, as text or in base64, depending on its type; an empty one as empty base64."""
     text = 'syntax = "proto3";\nmessage M {}\n'
     documents = {
         "json": ("application/json", A1, AVRO, {"schema"}),
@@ -301,7 +301,7 @@ async def test_inlined_documents(xr: XregistryClient) -> None:
 
 
 async def test_inline(xr: XregistryClient) -> None:
-    """Members are shown in full by path, with their parents, from where the request begins."""
+    """Paths of members to inline begin at the requested entity, and include their parents."""
     await build_tree(xr)
     one = await xr.read("/?inline=schemagroups.schemas")
     schema = one["schemagroups"]["g"]["schemas"]["s"]
@@ -330,7 +330,7 @@ async def test_inline(xr: XregistryClient) -> None:
 
 
 async def test_collections_flag(xr: XregistryClient) -> None:
-    """The flag leaves the collections only, in full, of the registry or a group; elsewhere it is refused."""
+    """The flag shows only the collections of the registry or a group, in full; for other entities it is refused."""
     await build_tree(xr)
     body = await xr.read("/?collections")
     assert set(body) <= {"schemagroups", "schemagroupsurl", "schemagroupscount"}
@@ -346,7 +346,7 @@ async def test_collections_flag(xr: XregistryClient) -> None:
 
 
 def find_pointer(document: Any, pointer: str) -> Any:
-    """What a JSON pointer leads to."""
+    """Return the value at a JSON pointer."""
     assert pointer.startswith("#")
     for part in pointer[1:].split("/")[1:]:
         if part:
@@ -355,7 +355,7 @@ def find_pointer(document: Any, pointer: str) -> Any:
 
 
 async def test_document_of_the_registry(xr: XregistryClient) -> None:
-    """In the document view nothing is there twice and links lead to what is in the document."""
+    """In the document view nothing is repeated, and links point into the document."""
     await build_tree(xr)
     export = await xr.read("/export")
     assert export == await xr.read("/?doc&inline=*,capabilities,modelsource")
@@ -376,7 +376,7 @@ async def test_document_of_the_registry(xr: XregistryClient) -> None:
 
 
 async def test_document_of_parts(xr: XregistryClient) -> None:
-    """The document view begins at the entity that is asked for; links to what is not in it stay absolute."""
+    """The document view begins at the requested entity; links to entities outside of it stay absolute."""
     await build_tree(xr)
     for path, pointer in (
         ("/schemagroups", "#/g/schemas/s"),
@@ -401,7 +401,7 @@ async def test_document_of_parts(xr: XregistryClient) -> None:
 
 
 async def find_ids(xr: XregistryClient, filters: str) -> set[str]:
-    """Which schemas pass filters, as `group/schema`."""
+    """Return the schemas that pass filters, as `group/schema`."""
     body = await xr.read(f"/?inline=schemagroups.schemas&{filters}")
     return {f"{group}/{name}" for group, each in body["schemagroups"].items() for name in each.get("schemas", {})}
 
@@ -432,7 +432,7 @@ async def find_ids(xr: XregistryClient, filters: str) -> set[str]:
     ],
 )
 async def test_filters(xr: XregistryClient, filters: str, expected: set[str]) -> None:
-    """Expressions choose entities: all of one filter, any of several; strings in any case, with wildcards."""
+    """An entity passes if all expressions of one filter match; strings match in any case, with wildcards."""
     await build_tree(xr)
     if not expected:
         await xr.ask("GET", f"/?{filters}", code="not_found")
@@ -470,7 +470,7 @@ async def test_filtered_collections(xr: XregistryClient) -> None:
 
 
 async def test_sort(xr: XregistryClient) -> None:
-    """A collection is sorted by an attribute and then by id, in both directions; nothing else is."""
+    """A collection is sorted by a scalar attribute and then by id, in both directions; other sorts are refused."""
     for name, title in (("b", "x"), ("a", "x"), ("C", None), ("d", "A")):
         await xr.ask("PUT", f"/schemagroups/{name}", {"name": title}, status=201)
     assert list(await xr.read("/schemagroups")) == ["a", "b", "C", "d"]
@@ -485,7 +485,7 @@ async def test_sort(xr: XregistryClient) -> None:
 
 @pytest.mark.parametrize("more", ["", "&sort=name=desc", "&inline=schemas"])
 async def test_pages(xr: XregistryClient, more: str) -> None:
-    """A page has as many entities as asked for and leads to the next one, all with one count; the last does not."""
+    """A page has the requested number of entities, the total count, and, except the last, a link to the next."""
     for name in "abcde":
         await xr.ask("PUT", f"/schemagroups/{name}", {"name": name.upper()}, status=201)
     listed_names: list[str] = []
@@ -508,7 +508,7 @@ async def test_pages(xr: XregistryClient, more: str) -> None:
 
 
 async def test_flags(xr: XregistryClient) -> None:
-    """Unknown parameters mean nothing; known ones with wrong values, twice, or in the wrong place are errors."""
+    """Unknown parameters are ignored; known ones with invalid values, given twice, or in the wrong place are errors."""
     await build_tree(xr)
     assert await xr.read("/?odd=1") == await xr.read("/")
     for right in ("1.0-rc4", "1.0-RC4", "1.0.7-rc4"):
@@ -525,6 +525,6 @@ async def test_flags(xr: XregistryClient) -> None:
 
 
 async def test_host_and_public_address(registry: Registry, client: httpx.AsyncClient, xr: XregistryClient) -> None:
-    """URLs begin as the client writes them."""
+    """URLs begin with the address that the client used."""
     answer = await client.get("/xregistry/", headers={"host": "other.example:99"})
     assert answer.json()["self"] == "http://other.example:99/xregistry/"

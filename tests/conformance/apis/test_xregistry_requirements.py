@@ -23,7 +23,7 @@ TEXT = "# A\nIt MUST be. It may.\nIt MUST NOT: so\n- MUST\n```\nMUST\n```\n## B\
 
 
 def list_tests() -> list[str]:
-    """Names of the tests of the dialect."""
+    """Return the names of the tests of the dialect."""
     names: list[str] = []
     for path in Path(__file__).parent.glob("test_xregistry_*.py"):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -34,7 +34,7 @@ def list_tests() -> list[str]:
 
 
 def test_each_sentence_has_a_number_of_its_own() -> None:
-    """Numbers count without gaps in each document, and no sentence has two."""
+    """Sentences of each document are numbered without gaps and without duplicates."""
     for document in FILES:
         own = [row for row in ROWS if row.document == document]
         assert [row.number for row in own] == [f"{document}-{position:03}" for position in range(1, len(own) + 1)]
@@ -43,7 +43,7 @@ def test_each_sentence_has_a_number_of_its_own() -> None:
 
 
 def test_each_sentence_has_tests_that_exist_or_a_reason() -> None:
-    """The tests that the table names are there, once each, and where it names none it says why."""
+    """Each sentence names tests that exist, each once, or a reason why it has none."""
     tests = list_tests()
     assert len(set(tests)) == len(tests)
     for row in ROWS:
@@ -52,7 +52,7 @@ def test_each_sentence_has_tests_that_exist_or_a_reason() -> None:
 
 
 def test_the_page_counts_sentences() -> None:
-    """The protocol's page has the counts of the table, and why sentences have no tests."""
+    """The protocol's page has the counts of the table, and the reasons of sentences without tests."""
     listed = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     text = "\n".join(listed)
     assert "\n".join(line for line in count_rows(ROWS) if line.startswith("| ")) in text
@@ -60,7 +60,7 @@ def test_the_page_counts_sentences() -> None:
 
 
 def test_sentences_are_found_by_section() -> None:
-    """Sentences with the words of demands count, also in lists; those in code blocks, and others, do not."""
+    """Sentences with requirement keywords are found, also in lists; those in code blocks are not."""
     sentences = list_sentences(TEXT)
     assert [(row.section, row.ordinal) for row in sentences] == [("A", 1), ("A", 2), ("A", 3), ("B", 1)]
     assert len({row.digest for row in sentences}) == 4
@@ -68,7 +68,7 @@ def test_sentences_are_found_by_section() -> None:
 
 
 def test_other_sentences_are_differences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence whose words change, one that goes and one that comes are told by their number or place."""
+    """A changed, a removed and a new sentence are reported by number or position."""
     for document, path in FILES.items():
         target = tmp_path / path
         target.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""xRegistry: the specification's own samples are imported, exported, imported elsewhere, and are equal."""
+"""xRegistry: the specification's own samples are imported, exported and imported elsewhere without a difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLES = sorted((FOLDER / "samples").glob("*.xreg.json"))
 
 
 def load_groups(path: Path) -> dict[str, Any]:
-    """The groups of schemas in a sample; of others this server has no model.
+    """Return the schema groups in a sample. The server has no model for other groups.
 
     Fourteen schemas of one sample have versions of different formats, which the published model forbids.
     """
@@ -36,19 +36,19 @@ def load_groups(path: Path) -> dict[str, Any]:
 
 
 def list_formats(schema: Mapping[str, Any]) -> set[str]:
-    """The formats of the versions of a schema."""
+    """Return the formats of the versions of a schema."""
     return {version["format"].casefold() for version in schema["versions"].values()}
 
 
 async def open_other(registries: list[Registry]) -> XregistryClient:
-    """A client of another, empty registry."""
+    """Return a client of another, empty registry."""
     node = await Registry.open(await open_log("memory:"))
     registries.append(node)
     return XregistryClient(client_of(build_app(node)))
 
 
 def without_bookkeeping(value: Any) -> Any:
-    """A document without epochs and times, which a new registry has of its own."""
+    """Return a document without epochs and times, which differ in a new registry."""
     if not isinstance(value, dict):
         return value
     left = {"epoch", "createdat", "modifiedat"}
@@ -57,7 +57,7 @@ def without_bookkeeping(value: Any) -> Any:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name.removesuffix(".xreg.json"))
 async def test_samples_come_back(xr: XregistryClient, path: Path) -> None:
-    """What a sample says is there after its import, and an export imported elsewhere gives the same export."""
+    """A sample can be read after its import, and its export, imported elsewhere, gives the same export."""
     groups = load_groups(path)
     await xr.ask("POST", "/", {"schemagroups": groups})
     export = await xr.read("/export")
@@ -101,7 +101,7 @@ async def test_samples_come_back(xr: XregistryClient, path: Path) -> None:
 
 
 async def test_mixed_formats_are_refused(xr: XregistryClient) -> None:
-    """The sample whose schemas have versions of several formats breaks the published model: nothing is done."""
+    """The sample whose schemas have versions of several formats breaks the published model, and nothing is imported."""
     sample = json.loads((FOLDER / "samples" / "schemastore_org.xreg.json").read_text(encoding="utf-8"))
     before = await xr.read("/export")
     await xr.ask("POST", "/", {"schemagroups": sample["schemagroups"]}, code="mismatched_version_attribute")
@@ -109,13 +109,13 @@ async def test_mixed_formats_are_refused(xr: XregistryClient) -> None:
 
 
 async def test_other_groups_are_refused(xr: XregistryClient) -> None:
-    """Groups that the model does not have are an error."""
+    """Groups that the model does not have are refused."""
     sample = json.loads((FOLDER / "samples" / "contoso-erp-jsons07.xreg.json").read_text(encoding="utf-8"))
     await xr.ask("POST", "/", sample, code="unknown_group_type")
 
 
 async def test_everything_comes_back(xr: XregistryClient, client: httpx.AsyncClient) -> None:
-    """An export has all that describes entities: policies, chosen versions, branches, references, odd documents."""
+    """An export contains all attributes: policies, chosen versions, branches, references, unusual documents."""
     version = {
         "format": "Custom",
         "name": "N",
@@ -146,7 +146,7 @@ async def test_everything_comes_back(xr: XregistryClient, client: httpx.AsyncCli
     await client.post("/subjects/b%2Fc/versions", json={"schema": '{"type":"string"}'})
     export = await xr.read("/export")
     whole = json.loads(json.dumps(export))
-    del whole["schemagroups"]["g"]["schemas"]["x"]  # The JSON Schema knows no references.
+    del whole["schemagroups"]["g"]["schemas"]["x"]  # The JSON Schema has no cross references.
     assert not list(DOCUMENT_SCHEMA.iter_errors(whole))
     others: list[Registry] = []
     other = await open_other(others)

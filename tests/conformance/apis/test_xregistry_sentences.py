@@ -1,4 +1,4 @@
-"""xRegistry: what single sentences of the specification demand, table by table."""
+"""xRegistry: requirements of single sentences of the specification, in tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PATHS = {
     VERSION: "DELETE, GET, OPTIONS, PATCH, PUT",
     f"{VERSION}$details": "DELETE, GET, OPTIONS, PATCH, PUT",
 }
-"""Every path with the methods that it takes."""
+"""All paths, with the methods that they take."""
 WRITES: list[tuple[str, str, Any]] = [
     ("PUT", "/", {}),
     ("PATCH", "/", {}),
@@ -66,13 +66,13 @@ WRITES: list[tuple[str, str, Any]] = [
     ("PUT", f"{VERSION}$details", avro()),
     ("PATCH", f"{VERSION}$details", {}),
 ]
-"""Every request that writes metadata, with a body that it takes."""
+"""All requests that write metadata, with a valid body."""
 DOCUMENT_WRITES = [("PUT", SCHEMA), ("POST", SCHEMA), ("PUT", VERSION)]
 COLLECTIONS = ("/schemagroups", f"{GROUP}/schemas", f"{SCHEMA}/versions")
 
 
 async def read_tree(xr: XregistryClient) -> Any:
-    """All there is."""
+    """Return the whole registry with all entities."""
     return await xr.read("/?inline=*")
 
 
@@ -80,7 +80,7 @@ async def read_tree(xr: XregistryClient) -> Any:
 
 
 async def test_a_refused_flag_leaves_all_as_it_was(xr: XregistryClient) -> None:
-    """A flag that the answer cannot follow is refused before anything is written, by every request that writes."""
+    """A flag that does not apply to the response is refused before anything is written, by all writing requests."""
     await fill(xr)
     before = await read_tree(xr)
     for method, path, body in WRITES:
@@ -98,7 +98,7 @@ async def test_a_refused_flag_leaves_all_as_it_was(xr: XregistryClient) -> None:
 
 
 async def test_answers_of_writes_are_sorted(xr: XregistryClient) -> None:
-    """What a request writes to a collection comes back in the order that it asks for."""
+    """The entities in the response to a write are in the requested order."""
     groups = {"a": {"name": "z"}, "b": {"name": "y"}}
     for flag, expected in (("", ["a", "b"]), ("?sort=name", ["b", "a"]), ("?sort=name=desc", ["a", "b"])):
         assert list((await xr.ask("POST", f"/schemagroups{flag}", groups)).json()) == expected
@@ -109,7 +109,7 @@ async def test_answers_of_writes_are_sorted(xr: XregistryClient) -> None:
 
 
 async def test_options_names_all_methods(xr: XregistryClient) -> None:
-    """OPTIONS answers, under two names, the methods of the path, which are those that are not refused as unknown."""
+    """OPTIONS returns the methods of the path in two headers; all other methods are refused as unknown."""
     await fill(xr)
     before = await read_tree(xr)
     for path, methods in PATHS.items():
@@ -123,7 +123,7 @@ async def test_options_names_all_methods(xr: XregistryClient) -> None:
 
 
 async def test_missing_bodies(xr: XregistryClient) -> None:
-    """Metadata that are not there are `missing_body`, `null` is no metadata, and `{}` is an empty set of them."""
+    """An absent body of metadata is `missing_body`, `null` is refused, and `{}` is an empty object."""
     await fill(xr)
     for method, path, _ in WRITES:
         await xr.ask(method, path, "", code="missing_body")
@@ -133,7 +133,7 @@ async def test_missing_bodies(xr: XregistryClient) -> None:
 
 
 async def test_metadata_stand_in_one_place(xr: XregistryClient) -> None:
-    """A header `xRegistry-` beside metadata in the body is an error, in every request that writes such."""
+    """A header `xRegistry-` beside metadata in the body is an error, in every request that writes metadata."""
     await fill(xr)
     before = await read_tree(xr)
     for method, path, body in WRITES:
@@ -142,7 +142,7 @@ async def test_metadata_stand_in_one_place(xr: XregistryClient) -> None:
 
 
 async def test_forms_of_answers(xr: XregistryClient) -> None:
-    """Every request that writes answers what GET does then; creations say where, and nothing else does."""
+    """The response to every write equals that of a GET; creations have a Location, and other responses do not."""
     await fill(xr)
     for method, path, body in WRITES:
         answer = await xr.ask(method, path, body, status=(200, 201))
@@ -171,7 +171,7 @@ async def test_forms_of_answers(xr: XregistryClient) -> None:
 
 
 async def test_forms_of_document_answers(xr: XregistryClient) -> None:
-    """Documents come back byte for byte, with headers of the entity; those elsewhere are 201 or 303 without a body."""
+    """Documents are returned unchanged with headers of the entity; external ones give 201 or 303 without a body."""
     creation = await xr.ask("PUT", SCHEMA, A1, status=201, content_type="application/json", xRegistry_format=AVRO)
     assert creation.headers["location"] == creation.headers["xregistry-self"] == f"{ROOT}{DETAILS}"
     assert creation.headers["content-location"] == f"{ROOT}{VERSION}$details"
@@ -197,7 +197,7 @@ async def test_forms_of_document_answers(xr: XregistryClient) -> None:
 
 
 async def test_odd_paths(xr: XregistryClient) -> None:
-    """Paths below those that exist are none, whatever they are asked; the error names the path."""
+    """Paths below existing ones are not found, and the error names the path."""
     await fill(xr)
     for path in (f"{VERSION}/x", f"{META}/x", "/model/x", "/capabilities/x", "/export/x", f"{SCHEMA}/x"):
         answer = await xr.ask("GET", path, code="api_not_found")
@@ -210,7 +210,7 @@ async def test_odd_paths(xr: XregistryClient) -> None:
 
 
 async def test_read_only_attributes_are_not_even_looked_at(xr: XregistryClient) -> None:
-    """Read-only attributes change nothing and break nothing, whatever they are, in bodies and in headers."""
+    """Read-only attributes of any value are ignored, in bodies and in headers."""
     await fill(xr)
     links = {"self": 5, "xid": [], "shortself": 9}
     cases: dict[str, dict[str, Any]] = {
@@ -245,7 +245,7 @@ async def test_read_only_attributes_are_not_even_looked_at(xr: XregistryClient) 
 
 
 async def test_ids_and_epochs_in_headers(xr: XregistryClient) -> None:
-    """Ids and epochs in headers are compared as those in bodies are; `null` is no epoch, and deletes attributes."""
+    """Ids and epochs in headers are compared like those in bodies; `null` skips the epoch and removes attributes."""
     await xr.ask("PUT", SCHEMA, A1, status=201, xRegistry_format=AVRO, xRegistry_name="n", xRegistry_labels__a="b")
     await xr.ask("PUT", SCHEMA, A1, code="mismatched_id", xRegistry_schemaid="t")
     await xr.ask("PUT", SCHEMA, A1, code="mismatched_id", xRegistry_versionid="7")
@@ -270,7 +270,7 @@ async def test_ids_and_epochs_in_headers(xr: XregistryClient) -> None:
     ],
 )
 async def test_header_values(xr: XregistryClient, sent: str, stored: str) -> None:
-    """A value is freed of quotes, then decoded once, and answers are encoded in upper case and in printable ASCII."""
+    """Quotes around a header value are removed, then it is decoded once; responses are encoded as printable ASCII."""
     answer = await xr.ask("PUT", SCHEMA, A1, status=201, xRegistry_format=AVRO, xRegistry_name=sent)
     assert (await xr.read(DETAILS))["name"] == stored
     value = answer.headers["xregistry-name"]
@@ -285,7 +285,7 @@ async def test_header_values(xr: XregistryClient, sent: str, stored: str) -> Non
 
 
 async def test_booleans_are_no_strings(xr: XregistryClient) -> None:
-    """`true` and `false` are booleans, in their case; words like them are not."""
+    """Only `true` and `false`, in this case, are booleans."""
     await fill(xr)
     for value in ("true", "True", 1, "FALSE"):
         await xr.ask("PATCH", META, {"defaultversionsticky": value}, code="invalid_attribute")
@@ -295,7 +295,7 @@ async def test_booleans_are_no_strings(xr: XregistryClient) -> None:
 
 
 async def test_put_names_all_capabilities(xr: XregistryClient) -> None:
-    """PUT resets what it leaves out, which this server does not do; PATCH leaves it as it is."""
+    """PUT resets absent capabilities, which this server refuses; PATCH leaves them as they are."""
     whole = await xr.read("/capabilities")
     await xr.ask("PUT", "/", {"capabilities": whole})
     await xr.ask("PUT", "/", {"capabilities": {"flags": ["*"]}}, code="capability_error")
@@ -314,7 +314,7 @@ async def test_put_names_all_capabilities(xr: XregistryClient) -> None:
 
 
 async def test_times_compare_as_times(xr: XregistryClient) -> None:
-    """Times are compared and sorted as moments, whatever their zone and fraction; wildcards see their text."""
+    """Times are compared and sorted as moments, in any zone and with any fraction; wildcards match their text."""
     for name, time in (
         ("s", "2024-01-01T00:00:00Z"),
         ("t", "2024-01-01T00:00:00.5Z"),
@@ -338,7 +338,7 @@ async def test_times_compare_as_times(xr: XregistryClient) -> None:
 
 
 async def test_only_scalars_are_compared(xr: XregistryClient) -> None:
-    """A map, an object or a collection is there or not; it has no value, and nothing is sorted by it."""
+    """A filter on a map, an object or a collection can only test whether it exists, and none can be sorted by."""
     await fill(xr, labels={"a": "x", "e": ""}, num=10)
     at = f"{GROUP}/schemas?filter="
     for name in ("labels", "meta", "versions"):
@@ -356,7 +356,7 @@ async def test_only_scalars_are_compared(xr: XregistryClient) -> None:
 
 
 async def test_brackets(xr: XregistryClient) -> None:
-    """Brackets with quotes lead to a member, those without to an item."""
+    """Brackets with quotes name a member, those without an item."""
     await fill(xr, items=[1, {"k": "v"}], members={"0": "zero", "a.b": "dot"}, labels={"a.b": "dot"})
     at = f"{GROUP}/schemas?filter="
     for condition in ("items[0]=1", "items[1].k=v", "members['0']=zero", "labels['a.b']=dot", 'members["a.b"]=dot'):
@@ -366,7 +366,7 @@ async def test_brackets(xr: XregistryClient) -> None:
 
 
 async def test_flags_of_what_is_no_entity(xr: XregistryClient) -> None:
-    """Capabilities and models are neither sorted nor cut to their collections, and nothing is inlined in them."""
+    """The flags `sort`, `collections` and `inline` are refused for capabilities and models."""
     for path in ("/capabilities", "/capabilitiesoffered", "/model", "/modelsource"):
         await xr.ask("GET", f"{path}?sort=name", code="sort_noncollection")
         await xr.ask("GET", f"{path}?collections", code="bad_flag")
@@ -374,7 +374,7 @@ async def test_flags_of_what_is_no_entity(xr: XregistryClient) -> None:
 
 
 async def test_collections_of_what_is_written(xr: XregistryClient) -> None:
-    """A request that writes to the registry or a group may ask for the collections of it, which are shown in full."""
+    """With the flag `collections`, a write to the registry or a group returns its collections in full."""
     inlined = (await xr.ask("POST", "/?collections", {"schemagroups": {"g": {"schemas": {"s": avro()}}}})).json()
     assert set(inlined) == {"schemagroups"}
     assert {"meta", "versions", "schema"} <= set(inlined["schemagroups"]["g"]["schemas"]["s"])
@@ -385,7 +385,7 @@ async def test_collections_of_what_is_written(xr: XregistryClient) -> None:
 
 
 async def test_ignored_parts(xr: XregistryClient) -> None:
-    """What the flag names is not looked at, in bodies and headers; ids of nested entities are."""
+    """The parts that the flag names are ignored, in bodies and headers; ids of nested entities are not."""
     await fill(xr, A1, A2)
     for path in (DETAILS, f"{VERSION}$details", META):
         await xr.ask("PATCH", f"{path}?ignore=id", {"schemaid": "t", **({} if path == META else {"versionid": "9"})})
@@ -410,7 +410,7 @@ async def test_ignored_parts(xr: XregistryClient) -> None:
 
 
 async def test_request_stands_for_a_new_version(xr: XregistryClient) -> None:
-    """`request` makes a new version the default one; where none is made it is an error, and nothing is written."""
+    """`request` makes the new version the default one; if none is created, it is refused and nothing is written."""
     await fill(xr, A1, A2)
     before = await read_tree(xr)
     flag = "?setdefaultversionid=request"
@@ -425,7 +425,7 @@ async def test_request_stands_for_a_new_version(xr: XregistryClient) -> None:
 
 
 async def test_document_view_of_a_written_document(xr: XregistryClient) -> None:
-    """With `doc` an answer has metadata, without those of the default version, also where a document was sent."""
+    """With `doc` the response has metadata without those of the default version, also after a document was sent."""
     answer = await xr.ask("PUT", f"{SCHEMA}?doc", A1, status=201, xRegistry_format=AVRO)
     assert set(answer.json()) == {"schemaid", "self", "xid", "metaurl", "versionsurl", "versionscount"}
     assert answer.headers["location"] == f"{ROOT}{DETAILS}"
@@ -436,7 +436,7 @@ async def test_document_view_of_a_written_document(xr: XregistryClient) -> None:
 
 
 async def test_odd_values_beside_a_deletion(xr: XregistryClient) -> None:
-    """Deletions look at ids and epochs only; the epoch of a schema is that in `meta`, whatever stands beside it."""
+    """Deletions use only ids and epochs; the epoch of a schema is that in `meta`, and other members are ignored."""
     await fill(xr)
     await fill(xr, schema=f"{GROUP}/schemas/t")
     schemas = f"{GROUP}/schemas"
@@ -456,7 +456,7 @@ async def test_odd_values_beside_a_deletion(xr: XregistryClient) -> None:
 
 
 async def test_scalar_extensions_are_headers(xr: XregistryClient) -> None:
-    """Extensions of the default version that are scalars are headers of its document; others are none."""
+    """Scalar extensions of the default version are headers of its document; others are not."""
     more = {"num": 5, "flag": True, "word": "a b", "items": [1], "deep": {"a": {"b": 1}}}
     await xr.ask("PUT", DETAILS, avro(**more), status=201)
     for path in (SCHEMA, VERSION):
@@ -476,7 +476,7 @@ async def test_default_version_is_named_twice(xr: XregistryClient) -> None:
 
 
 async def test_references_are_not_written_through(xr: XregistryClient) -> None:
-    """What is written to a schema that stands for another one does not reach that one."""
+    """A write to a schema with a cross reference does not change its target."""
     await fill(xr)
     source = f"{GROUP}/schemas/x"
     await xr.ask("PUT", f"{source}$details", {"meta": {"xref": SCHEMA}}, status=201)
@@ -498,7 +498,7 @@ async def test_references_are_not_written_through(xr: XregistryClient) -> None:
 
 
 async def test_what_is_not_validated_is_not_compared(xr: XregistryClient) -> None:
-    """A version whose format was not validated is not compared either, and says why."""
+    """A version whose format was not validated is not compared either, and the response has the reason."""
     body = {"format": AVRO, "schemaurl": "http://example.com/s.avsc", "meta": {"compatibility": "backward"}}
     await xr.ask("PUT", DETAILS, body, status=201)
     version = await xr.read(DETAILS)

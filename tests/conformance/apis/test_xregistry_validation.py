@@ -50,7 +50,7 @@ XSD = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="
     ],
 )
 async def test_formats(xr: XregistryClient, name: str, right: Any, wrong: Any) -> None:
-    """A document that is not of its known format is refused, and named; one that is, is validated."""
+    """A document that is invalid in its known format is refused by name; a valid one is shown as validated."""
     answer = await xr.ask("PUT", DETAILS, {"format": name, "schema": wrong}, code="format_violation")
     assert answer.json()["subject"] == f"{SCHEMA}/versions/1"
     assert answer.json()["args"] == {"format": name}
@@ -63,7 +63,7 @@ async def test_formats(xr: XregistryClient, name: str, right: Any, wrong: Any) -
 
 @pytest.mark.parametrize("name", ["JsonStructure/draft-04", "JSONSchema/Unknown", "Custom", "Protobuf/7"])
 async def test_unknown_formats(xr: XregistryClient, name: str) -> None:
-    """A document of another format is kept unread, and says why it was not validated."""
+    """A document of an unknown format is stored without being parsed, with the reason why it is not validated."""
     await xr.ask("PUT", SCHEMA, b"\x00\xff any", status=201, xRegistry_format=name)
     body = await xr.read(DETAILS)
     assert body["formatvalidated"] is False
@@ -77,7 +77,7 @@ async def test_unknown_formats(xr: XregistryClient, name: str) -> None:
 
 
 async def test_format_of_all_versions(xr: XregistryClient) -> None:
-    """All versions of a schema have one format, in any case; a request may change that of all."""
+    """All versions of a schema have one format, in any case; a request can change that of all at once."""
     await fill(xr, A1, A2)
     await xr.ask("POST", DETAILS, {"format": "Avro/1.9", "schema": json.loads(A2)}, code="mismatched_version_attribute")
     await xr.ask("POST", DETAILS, {"format": AVRO.upper(), "schema": json.loads(A2)}, status=201)
@@ -93,7 +93,7 @@ async def test_format_of_all_versions(xr: XregistryClient) -> None:
 
 
 async def test_group_constraints(xr: XregistryClient) -> None:
-    """A group's format and constraints hold for all its schemas; defaults fill in what a request leaves out."""
+    """A group's format and constraints apply to all its schemas; defaults are used for absent attributes."""
     constraints = {"schemas.format": {"default": AVRO}, "schemas.name": {"enum": ["a", "b"]}}
     await xr.ask("PUT", GROUP, {"format": AVRO, "constraints": constraints}, status=201)
     body = (await xr.ask("PUT", DETAILS, {"schema": json.loads(A1)}, status=201)).json()
@@ -147,7 +147,7 @@ async def test_compatibility_words(xr: XregistryClient, word: str, second: str, 
 
 
 async def test_setting_compatibility_checks_all_versions(xr: XregistryClient) -> None:
-    """A rule that the versions break cannot be set, nor by importing it with them; `none` and null take it away."""
+    """A rule that the versions violate cannot be set, alone or by an import with them; null removes a rule."""
     await fill(xr, A1, A3)
     before = await xr.read("/export")
     await xr.ask("PATCH", f"{SCHEMA}/meta", BACKWARD, code="compatibility_violation")
@@ -162,7 +162,7 @@ async def test_setting_compatibility_checks_all_versions(xr: XregistryClient) ->
 
 
 async def test_compatibility_follows_ancestors(xr: XregistryClient) -> None:
-    """Versions are compared along ancestors: a branch with its own, a root with none, a replaced one both ways."""
+    """A branch is compared with its own ancestors, a root with none, a replaced version in both directions."""
     await fill(xr, A1)
     await xr.ask("PATCH", f"{SCHEMA}/meta", BACKWARD)
     await fill(xr, A2)
@@ -187,13 +187,13 @@ async def test_compatibility_follows_ancestors(xr: XregistryClient) -> None:
     ],
 )
 async def test_compatibility_of_other_formats(xr: XregistryClient, name: str, first: Any, second: Any) -> None:
-    """The rules are those of every format's own checker."""
+    """Each format is compared by its own rules."""
     await xr.ask("PUT", f"{DETAILS}", {"format": name, "schema": first, "meta": BACKWARD}, status=201)
     await xr.ask("POST", DETAILS, {"format": name, "schema": second}, code="compatibility_violation")
 
 
 async def test_replacing_a_document_keeps_old_ids(xr: XregistryClient, client: httpx.AsyncClient) -> None:
-    """A replaced document stays readable under the id that data have; the version goes on under its id."""
+    """A replaced document can still be read by the id in stored data; the version keeps its own id."""
     await fill(xr)
     before = (await client.get("/contexts/.g/subjects/s/versions/latest")).json()
     await xr.ask("PUT", DETAILS, avro(A2))
@@ -205,7 +205,7 @@ async def test_replacing_a_document_keeps_old_ids(xr: XregistryClient, client: h
 
 
 async def test_read_only_schemas(xr: XregistryClient, client: httpx.AsyncClient, registry: Registry) -> None:
-    """A schema in read-only mode says so and takes no change; a request about several may leave it out."""
+    """A read-only schema is shown as such and cannot be changed; a request about several schemas can skip it."""
     await fill(xr)
     await client.put("/contexts/.g/mode/s", json={"mode": "READONLY"})
     assert (await xr.read(f"{SCHEMA}/meta"))["readonly"] is True
@@ -225,12 +225,12 @@ async def test_read_only_schemas(xr: XregistryClient, client: httpx.AsyncClient,
 
 
 def nest_arrays(levels: int) -> str:
-    """Details of a schema with arrays in one another, one level below the top."""
+    """Return metadata of a schema with nested arrays, one level below the top."""
     return '{"format": "Custom", "odd": ' + "[" * levels + "]" * levels + "}"
 
 
 async def test_limits(xr: XregistryClient) -> None:
-    """What exceeds a limit of the server is an error of the dialect, not a failure."""
+    """Requests beyond a limit of the server get an error of the dialect."""
     huge = {"format": "Custom", "schema": "x" * (1024 * 1024 + 1)}
     await xr.ask("PUT", DETAILS, huge, code="request_too_large")
     await xr.ask("PUT", DETAILS, nest_arrays(MAX_JSON_DEPTH - 1), status=201)

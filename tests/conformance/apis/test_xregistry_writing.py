@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_put_and_patch_registry(xr: XregistryClient) -> None:
-    """PUT replaces what describes the registry, PATCH changes what it names; read-only members mean nothing."""
+    """PUT replaces the attributes of the registry, PATCH changes the named ones; read-only members are ignored."""
     first = await xr.read("/")
     put = (await xr.ask("PUT", "/", {"name": "N", "labels": {"a": "1"}, "self": 7, "specversion": "9"})).json()
     assert put["name"] == "N"
@@ -47,7 +47,7 @@ async def test_put_and_patch_registry(xr: XregistryClient) -> None:
 
 
 async def test_post_to_the_registry(xr: XregistryClient) -> None:
-    """A POST to the root makes groups and leaves the registry; other members are refused."""
+    """A POST to the root creates groups without changing the registry; other members are refused."""
     answer = await xr.ask("POST", "/", {"schemagroups": {"g": {"name": "x"}, "h": {}}})
     assert list(answer.json()) == ["schemagroups"]
     assert set(answer.json()["schemagroups"]) == {"g", "h"}
@@ -58,7 +58,7 @@ async def test_post_to_the_registry(xr: XregistryClient) -> None:
 
 
 async def test_group_lifecycle(xr: XregistryClient) -> None:
-    """A group is created (201, Location), replaced, changed, deleted; the server keeps what it was made of."""
+    """A group is created with all kinds of attributes (201, Location), replaced, changed and deleted."""
     body = {
         "schemagroupid": "g",
         "name": "N",
@@ -91,7 +91,7 @@ async def test_group_lifecycle(xr: XregistryClient) -> None:
 
 
 async def test_groups_by_map(xr: XregistryClient) -> None:
-    """POST and PATCH of a collection make or change entities by id, and answer only those."""
+    """POST and PATCH of a collection create or change entities by id, and return only those."""
     await xr.ask("PUT", "/schemagroups/other", {}, status=201)
     answer = await xr.ask("POST", "/schemagroups", {"g": {"name": "G", "description": "d"}, "h": {}})
     assert set(answer.json()) == {"g", "h"}
@@ -137,7 +137,7 @@ async def test_groups_by_map(xr: XregistryClient) -> None:
     ],
 )
 async def test_wrong_values(xr: XregistryClient, attribute: str, value: Any, code: str) -> None:
-    """A wrong value is refused with its name, and nothing of the request is done."""
+    """An invalid value is refused, the error names its attribute, and nothing of the request is applied."""
     await xr.ask("PUT", GROUP, {}, status=201)
     before = await xr.read("/export")
     await xr.ask("PUT", GROUP, {"icon": "http://example.com/i", attribute: value}, code=code)
@@ -146,7 +146,7 @@ async def test_wrong_values(xr: XregistryClient, attribute: str, value: Any, cod
 
 @pytest.mark.parametrize("identifier", ["-a", ".a", "~a", "a b", "a$b", "a*b", "ü", "a" * 129])
 async def test_malformed_ids(xr: XregistryClient, identifier: str) -> None:
-    """What is no id is refused at every level."""
+    """An invalid id is refused at every level."""
     await fill(xr)
     await xr.ask("POST", "/schemagroups", {identifier: {}}, code="malformed_id")
     await xr.ask("POST", f"{GROUP}/schemas", {identifier: avro()}, code="malformed_id")
@@ -154,7 +154,7 @@ async def test_malformed_ids(xr: XregistryClient, identifier: str) -> None:
 
 
 async def test_ids(xr: XregistryClient) -> None:
-    """Ids have many characters, and differ from others in more than case."""
+    """Ids may have many characters, and must differ in more than case."""
     for identifier in ("a", "_", "9", "A.b_c~d:e@f-g", "a" * 128, "x~2Fy", "_~~2Ez", "a~b"):
         path = f"/schemagroups/{identifier}x/schemas/{identifier}/versions/{identifier}"[:400]
         if len(identifier) < 128:
@@ -170,7 +170,10 @@ async def test_ids(xr: XregistryClient) -> None:
 
 
 async def test_times(xr: XregistryClient) -> None:
-    """Times come in any zone and are kept in UTC; null is now, absent stays or is now, the same as before is now."""
+    """Times are accepted in any zone and stored in UTC.
+
+    null is now. An absent `createdat` stays. A `modifiedat` that is absent or equal to the stored one is now.
+    """
     body = {"createdat": "2030-12-19T06:00:00.50+02:00", "modifiedat": "2031-01-01T00:00:00"}
     group = (await xr.ask("PUT", GROUP, body, status=201)).json()
     assert (group["createdat"], group["modifiedat"]) == ("2030-12-19T04:00:00.5Z", "2031-01-01T00:00:00Z")
@@ -188,7 +191,7 @@ async def test_times(xr: XregistryClient) -> None:
 
 
 async def test_epochs_and_parents(xr: XregistryClient) -> None:
-    """An epoch grows with every write of the entity and with what joins or leaves its collection."""
+    """An epoch grows with every write of the entity, and when its collection gets or loses an entity."""
 
     async def epochs() -> tuple[int, ...]:
         tree = await xr.read("/?inline=*")
@@ -217,7 +220,7 @@ async def test_epochs_and_parents(xr: XregistryClient) -> None:
 
 
 async def test_epoch_conditions(xr: XregistryClient) -> None:
-    """An epoch in a request must be the present one: null and a new entity take any, `ignore` takes any."""
+    """An epoch in a request must be the present one, unless it is null, the entity is new, or the flag ignores it."""
     await xr.ask("PUT", GROUP, {"epoch": 77}, status=201)
     await xr.ask("PUT", GROUP, {"epoch": None})
     await fill(xr)
@@ -241,7 +244,7 @@ async def test_epoch_conditions(xr: XregistryClient) -> None:
 
 
 async def test_put_a_document(xr: XregistryClient) -> None:
-    """PUT of a document makes the group, the schema and its version; again it replaces what the version has."""
+    """PUT of a document creates the group, the schema and its version; a second PUT replaces the document."""
     headers = {"content_type": "application/json", "xRegistry_format": AVRO, "xRegistry_description": "D"}
     answer = await xr.ask("PUT", SCHEMA, A1, status=201, **headers)
     assert answer.headers["location"] == f"{ROOT}{DETAILS}"
@@ -268,7 +271,7 @@ async def test_put_a_document(xr: XregistryClient) -> None:
 
 
 async def test_headers(xr: XregistryClient) -> None:
-    """Values in headers are percent-encoded, may be quoted, and must be UTF-8; metadata stand in one place only."""
+    """Values in headers are percent-encoded, may be quoted, and must be UTF-8; metadata are in one place only."""
     await fill(xr)
     euro = "Euro \u20ac \U0001f600"
     await xr.ask("PUT", SCHEMA, A1, xRegistry_name="Euro%20%E2%82%AC%20%F0%9F%98%80")
@@ -293,7 +296,7 @@ async def test_headers(xr: XregistryClient) -> None:
 
 
 async def test_document_members(xr: XregistryClient) -> None:
-    """A document comes as JSON, as text, in base64 or as a URL, of which one wins; null is an empty document."""
+    """A document is given as JSON, as text, in base64 or as a URL, by one member only; null is an empty document."""
     await xr.ask("PUT", DETAILS, avro(), status=201)
     assert (await xr.read(DETAILS))["contenttype"] == "application/json"
     odd = '{"type" : "record","name":"R",  "namespace":"n","fields":[ ]}'
@@ -327,7 +330,7 @@ async def test_document_members(xr: XregistryClient) -> None:
 
 
 async def test_put_and_patch_metadata(xr: XregistryClient) -> None:
-    """PUT of metadata replaces the default version's, PATCH changes them and wants `$details`."""
+    """PUT of metadata replaces those of the default version, PATCH changes them and requires `$details`."""
     answer = await xr.ask("PUT", DETAILS, avro(name="N", odd={"x": 1}), status=201)
     assert answer.headers["location"] == answer.json()["self"]
     assert answer.headers["content-location"] == f"{ROOT}{SCHEMA}/versions/1$details"
@@ -353,7 +356,7 @@ async def test_put_and_patch_metadata(xr: XregistryClient) -> None:
 
 
 async def test_post_adds_versions(xr: XregistryClient) -> None:
-    """POST to a schema adds a version whose id the server makes, or writes the one that it names."""
+    """POST to a schema adds a version with a generated id, or writes the version that it names."""
     answer = await xr.ask("POST", SCHEMA, A1, status=201, xRegistry_format=AVRO)
     url = f"{ROOT}{SCHEMA}/versions/1$details"
     assert answer.headers["location"] == answer.headers["content-location"] == url
@@ -369,7 +372,7 @@ async def test_post_adds_versions(xr: XregistryClient) -> None:
 
 
 async def test_generated_version_ids(xr: XregistryClient) -> None:
-    """Generated ids count from 1 and are never given again, also where others are in the way."""
+    """Generated ids count from 1 and are never reused, even if clients use such ids themselves."""
     await fill(xr, A1, A2)
     await xr.ask("DELETE", f"{SCHEMA}/versions/2")
     await fill(xr, A2)
@@ -382,7 +385,7 @@ async def test_generated_version_ids(xr: XregistryClient) -> None:
 
 
 async def test_schemas_by_map(xr: XregistryClient) -> None:
-    """Schemas come in maps: below the group, in it, or below the registry; all or nothing."""
+    """Maps of schemas can be written to a group, to its collection and to the registry; all or nothing."""
     answer = await xr.ask("POST", f"{GROUP}/schemas", {"s": avro(), "t": avro(versionid="v1")})
     assert {name: each["versionid"] for name, each in answer.json().items()} == {"s": "1", "t": "v1"}
     answer = await xr.ask("POST", GROUP, {"schemas": {"u": avro()}})
@@ -408,7 +411,7 @@ async def test_schemas_by_map(xr: XregistryClient) -> None:
 
 
 async def test_versions_by_map(xr: XregistryClient) -> None:
-    """Versions come in maps; new ones get the newest as their ancestor, in the order of their ids."""
+    """Maps of versions can be written; new ones get the newest as their ancestor, in the order of their ids."""
     answer = await xr.ask("POST", f"{SCHEMA}/versions", {"b": avro(A2), "a": avro(A1), "C": avro(A2)})
     assert {name: each["ancestorid"] for name, each in answer.json().items()} == {"a": "a", "b": "a", "C": "b"}
     assert (await xr.read(DETAILS))["versionid"] == "C"
@@ -419,7 +422,7 @@ async def test_versions_by_map(xr: XregistryClient) -> None:
 
 
 async def test_resource_algorithm(xr: XregistryClient) -> None:
-    """Attributes beside `versions` are those of the default version, unless it is among them, or none is meant."""
+    """Attributes beside `versions` belong to the default version, unless `versions` has it or none is named."""
     tree = {"versionid": "v1", "name": "outer", **avro(), "versions": {"v1": avro(name="inner")}}
     await xr.ask("PUT", f"{GROUP}/schemas/a$details", tree, status=201)
     assert (await xr.read(f"{GROUP}/schemas/a$details"))["name"] == "inner"
@@ -447,7 +450,7 @@ async def test_resource_algorithm(xr: XregistryClient) -> None:
 
 
 async def test_meta_entity(xr: XregistryClient) -> None:
-    """A meta entity is read and written by itself, and cannot be deleted."""
+    """A meta entity is read and written by its own path, and cannot be deleted."""
     await fill(xr, A1, A2)
     meta = await xr.read(f"{SCHEMA}/meta")
     assert meta["xid"] == f"{SCHEMA}/meta"
@@ -467,7 +470,7 @@ async def test_meta_entity(xr: XregistryClient) -> None:
 
 
 async def read_default(xr: XregistryClient) -> tuple[str, bool]:
-    """Which version is the default one, and whether it was chosen."""
+    """Return the id of the default version, and whether it was chosen."""
     meta = await xr.read(f"{SCHEMA}/meta")
     versions = await xr.read(f"{SCHEMA}/versions")
     assert [name for name, each in versions.items() if each["isdefault"]] == [meta["defaultversionid"]]
@@ -476,7 +479,7 @@ async def read_default(xr: XregistryClient) -> tuple[str, bool]:
 
 
 async def test_default_version(xr: XregistryClient) -> None:
-    """The newest version is the default one, until one is chosen; when that one goes, the newest is again."""
+    """The newest version is the default one unless one is chosen; if the chosen one is deleted, the newest is again."""
     await fill(xr, A1, A2)
     assert await read_default(xr) == ("2", False)
     before = (await xr.read(f"{SCHEMA}/versions"), await xr.read(f"{SCHEMA}/meta"))
@@ -510,7 +513,7 @@ async def test_default_version(xr: XregistryClient) -> None:
 
 
 async def test_set_default_flag(xr: XregistryClient) -> None:
-    """The flag chooses the default version, in requests about one schema, over what the request says."""
+    """In requests about one schema, the flag sets the default version and overrides the request's own value."""
     await fill(xr, A1, A2)
     await xr.ask("PATCH", f"{SCHEMA}/meta?setdefaultversionid=1", {"defaultversionid": "2"})
     assert await read_default(xr) == ("1", True)
@@ -551,7 +554,7 @@ async def test_version_lifecycle(xr: XregistryClient) -> None:
 
 
 async def test_ancestors(xr: XregistryClient) -> None:
-    """Ancestors exist, form no circle, and what came from a deleted version is a root."""
+    """Ancestors must exist and form no circle; descendants of a deleted version become roots."""
     await fill(xr, A1, A2, A2)
     branch = await xr.ask("PUT", f"{SCHEMA}/versions/b$details", avro(A2, ancestorid="1"), status=201)
     assert branch.json()["ancestorid"] == "1"
@@ -570,7 +573,7 @@ async def test_ancestors(xr: XregistryClient) -> None:
 
 
 async def test_newest_version(xr: XregistryClient) -> None:
-    """The newest version is nobody's ancestor and was created last; of several, the one with the highest id."""
+    """The newest version has no descendants and was created last; of several, it has the highest id."""
     same = "2024-01-01T00:00:00Z"
     versions = {
         "a": avro(createdat="2025-01-01T00:00:00Z"),
@@ -593,7 +596,7 @@ async def test_same_document_twice(xr: XregistryClient) -> None:
 
 
 async def test_delete_collections(xr: XregistryClient) -> None:
-    """A map deletes what it names, with conditions; without a body all goes; what is not there is no error."""
+    """A map deletes the named entities, with conditions; without a body all are deleted; missing ones are no error."""
     for name in "abcd":
         await fill(xr, A1, A2, schema=f"{GROUP}/schemas/{name}")
     schemas = f"{GROUP}/schemas"
@@ -625,7 +628,7 @@ async def test_delete_collections(xr: XregistryClient) -> None:
 
 
 async def test_deleted_things_come_back_new(xr: XregistryClient) -> None:
-    """What is made again under an id has nothing of what was there before."""
+    """An entity that is created again under an id has nothing of the deleted one."""
     await xr.ask("PUT", "/schemagroups/default/schemas/s$details", avro(name="old"), status=201)
     await xr.ask("PATCH", "/schemagroups/default", {"labels": {"a": "b"}})
     await xr.ask("DELETE", "/schemagroups/default")
@@ -641,7 +644,7 @@ async def test_deleted_things_come_back_new(xr: XregistryClient) -> None:
 
 
 async def test_cross_references(xr: XregistryClient) -> None:
-    """A schema can stand for another one: it is read as that one under its own ids, and takes no other writes."""
+    """A schema with a cross reference is read as its target under its own ids, and cannot be written otherwise."""
     await fill(xr, A1, A2, name="target")
     link = "/schemagroups/h/schemas/link"
     await xr.ask("PUT", f"{link}$details", {"meta": {"xref": SCHEMA}}, status=201)
@@ -678,7 +681,7 @@ async def test_cross_references(xr: XregistryClient) -> None:
 
 
 async def test_concurrent_writes_are_all_done(xr: XregistryClient) -> None:
-    """Writers that meet decide again on what the others left: no version is lost, none is there twice."""
+    """Concurrent writes are repeated on the changes of the others: no version is lost or duplicated."""
     await fill(xr)
     await asyncio.gather(*(xr.ask("POST", DETAILS, avro(A2, name=f"n{number}"), status=201) for number in range(12)))
     versions = await xr.read(f"{SCHEMA}/versions")

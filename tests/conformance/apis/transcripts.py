@@ -9,7 +9,7 @@ GET /subjects [accept: text/html]           headers in brackets before the body
   404 40401 Subject 'a' not found.          from 400 on, in the dialect's own way (see `Refusal`); for Confluent: error
                                             code and sentence; … at its end lets anything follow
   200 <content-type: application/json> []   headers the answer must have, before the body
-  7.9: 200 {"id": 1}                        the answer of another profile, where `in_profile` cannot tell it
+  7.9: 200 {"id": 1}                        the answer of another profile, where `in_profile` cannot derive it
 from 8.0                                    the rules below, up to the end of the file, hold from that profile on
 """
 
@@ -29,11 +29,11 @@ _ANSWER = re.compile(r"  (?:(\d\.\d): )?(\d{3})(?: <([^>]*)>)?(?: (.*))?\Z")
 _OPEN = "..."
 
 Refusal = Callable[[str, httpx.Response], bool]
-"""Whether an answer from 400 on is the one written in a transcript: how a dialect words its errors."""
+"""Returns whether a response from status 400 on is the one in a transcript. Each dialect has its own form of errors."""
 
 
 class Exchange(NamedTuple):
-    """A request and the answer it must get; in other profiles that of `in_profile`, unless `others` has one."""
+    """A request and its expected response. In other profiles it is that in `others`, else that of `in_profile`."""
 
     method: str
     target: str
@@ -47,7 +47,7 @@ class Exchange(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Exchanges on one registry, and what they show; the first profile they hold in, '' for all."""
+    """Exchanges with one registry, and the behaviour they show; the first profile they apply to, '' for all."""
 
     sentence: str
     exchanges: list[Exchange]
@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
 
 def read_rules(*paths: Path) -> list[Rule]:
-    """The rules of some files; what one file lets, later ones know."""
+    """Return the rules of some files. Texts that one file defines can be used in later ones."""
     texts: dict[str, str] = {}
     rules: list[Rule] = []
     for path in paths:
@@ -102,7 +102,7 @@ def _exchange(request: re.Match[str], answer: re.Match[str], texts: dict[str, st
 
 
 def _headers(text: str | None) -> dict[str, str]:
-    """Headers between brackets; a comma parts two of them where a name and a colon follow."""
+    """Return the headers between brackets. A comma separates two of them if a name and a colon follow."""
     pairs = [pair.split(":", 1) for pair in re.split(r",(?=[^,]*:)", text or "") if pair]
     return {name.strip(): value.strip() for name, value in pairs}
 
@@ -118,7 +118,7 @@ def _base64(text: str) -> str:
 
 
 def is_coded_error(expected: str, answer: httpx.Response) -> bool:
-    """The errors of the Confluent dialect: a code and a message."""
+    """Return whether a response is the expected error of the Confluent dialect: a code and a message."""
     code, _, sentence = expected.partition(" ")
     error = answer.json()
     return (
@@ -129,12 +129,12 @@ def is_coded_error(expected: str, answer: httpx.Response) -> bool:
 
 
 def plain(expected: str, answer: httpx.Response) -> bool:
-    """Errors that are bare text."""
+    """Return whether a response is the expected error as plain text."""
     return answer.headers["content-type"].startswith("text/plain") and says(expected, answer.text)
 
 
 def says(sentence: str, message: str) -> bool:
-    """Whether a message is a sentence, or begins with it where it ends with an ellipsis; no sentence is any."""
+    """Return whether a message matches: it begins with a text that ends with an ellipsis; an empty text matches any."""
     return message.startswith(sentence[:-1]) if sentence.endswith("…") or not sentence else message == sentence
 
 
@@ -146,7 +146,10 @@ async def play(
     media_type: str = "application/vnd.schemaregistry.v1+json",
     refused: Refusal = is_coded_error,
 ) -> None:
-    """Send the requests of a rule and compare the answers with those of the profile; no empty body is called JSON."""
+    """Send the requests of a rule and compare the responses with those of the profile.
+
+    Responses without a body must not have JSON as their content type.
+    """
     for written in rule.exchanges:
         exchange = in_profile(written, profile)
         headers = dict(exchange.headers)
@@ -168,7 +171,10 @@ _NEWER_PATHS = re.compile(r"(/schemas/guids/[^/]+(/ids)?|/contexts/[^/?]+|/assoc
 
 
 def in_profile(exchange: Exchange, profile: str) -> Exchange:
-    """The exchange as a release has it: what 8.0 and 8.1 brought is not there before; 8.2 has a code for refusals."""
+    """Return the exchange as a release has it.
+
+    Releases before 8.0 and 8.1 lack what these brought; 8.2 has another code for refusals.
+    """
     status, expected = exchange.others.get(profile, (exchange.status, exchange.expected))
     if profile in exchange.others:
         pass
@@ -211,12 +217,12 @@ def _compare(exchange: Exchange, answer: httpx.Response, place: str, refused: Re
 
 
 def _json(text: str) -> tuple[Any, bool]:
-    """A value, and whether its objects may have further members: `...` as the last member of one says so."""
+    """Return a JSON value in which `...` as the last member of an object became a member, and False."""
     return json.loads(text.replace(f", {_OPEN}}}", f', "{_OPEN}": 0}}')), False
 
 
 def matches(expected: Any, actual: Any, *, open_ended: bool = False) -> bool:
-    """Whether a value is as expected; objects with a member `...` may have more members."""
+    """Return whether a value is as expected; objects with a member `...` may have more members."""
     if expected == "*":
         return True
     if isinstance(expected, dict) and isinstance(actual, dict):

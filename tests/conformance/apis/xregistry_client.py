@@ -1,4 +1,4 @@
-"""A client of the xRegistry dialect that checks every answer: shape, links, errors, the published schemas."""
+"""A client of the xRegistry dialect that validates every response: shape, links, errors, the published schemas."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _OWN_CODES = {"conflict", "request_too_large", "forbidden", "unauthorized"}
 
 
 def load_json(name: str) -> Any:
-    """A file of the specification."""
+    """Return the content of a file of the specification."""
     return json.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
 def _load_openapi() -> dict[str, Any]:
-    """The OpenAPI document, corrected where it contradicts the specification that it belongs to.
+    """Return the OpenAPI document, corrected where it contradicts its specification.
 
-    `schema` demands either `versions` or `versionsurl`; the API view has both when the versions are inlined, a dangling
-    reference neither. `versions` answers a map, as every collection. A document is shown on request only. An `xref` is
-    an XID, no URI.
+    `schema` requires either `versions` or `versionsurl`; the API view has both when the versions are inlined, a
+    dangling reference neither. `versions` returns a map, as every collection. A document is shown on request only. An
+    `xref` is an XID, no URI.
     """
     document = load_json("openapi.json")
     schemas = document["components"]["schemas"]
@@ -69,13 +69,16 @@ _COMPONENTS = {"components": OPENAPI["components"]}
 
 
 def _validators(schema: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Validators of the API view and of the document view, whose URLs are relative although the files say `uri`."""
+    """Return validators of the API view and of the document view.
+
+    URLs of the document view are relative, although the files have the format `uri`.
+    """
     whole = {**_COMPONENTS, **schema}
     return jsonschema_rs.Draft7Validator(whole), jsonschema_rs.Draft7Validator(whole, validate_formats=False)
 
 
 def _list_operations() -> list[tuple[re.Pattern[str], str, str, tuple[Any, Any]]]:
-    """Path, method, status and validators of every JSON answer in the OpenAPI document."""
+    """Return path, method, status and validators of every JSON response in the OpenAPI document."""
     responses = []
     for path, operations in OPENAPI["paths"].items():
         pattern = re.compile(re.sub(r"\\\{\w+\\\}", r"[^/$]+", re.escape(path)) + r"\Z")
@@ -96,7 +99,7 @@ DOCUMENT_SCHEMA = jsonschema_rs.Draft7Validator(load_json("document-schema.json"
 
 
 class XregistryClient:
-    """Asks the dialect below `/xregistry` and checks what every answer must be like."""
+    """Sends requests to the dialect below `/xregistry` and validates every response."""
 
     def __init__(self, http: httpx.AsyncClient, headers: Mapping[str, str] | None = None) -> None:
         self.http = http
@@ -113,10 +116,10 @@ class XregistryClient:
         code: str = "",
         **headers: str,
     ) -> httpx.Response:
-        """The answer to a request; a body that is no text and no bytes is sent as JSON.
+        """Return the response to a request; a body that is neither text nor bytes is sent as JSON.
 
-        status is the one expected, 200 where nothing is said; code is that of the error expected. Names of headers have
-        `_` for `-`, and `xRegistry_labels__a` for `xRegistry-labels.a`.
+        status is the expected one, by default 200; code is that of the expected error. Names of headers have `_` for
+        `-`, and `xRegistry_labels__a` for `xRegistry-labels.a`.
         """
         content = body if isinstance(body, str | bytes) or body is None else json.dumps(body)
         sent = {name.replace("__", ".").replace("_", "-"): value for name, value in headers.items()}
@@ -130,7 +133,7 @@ class XregistryClient:
         return answer
 
     async def read(self, path: str) -> Any:
-        """The JSON at a path."""
+        """Return the JSON at a path."""
         return (await self.ask("GET", path)).json()
 
     def _check(self, method: str, path: str, answer: httpx.Response, code: str) -> None:
@@ -143,7 +146,7 @@ class XregistryClient:
         if method == "HEAD" or answer.headers.get("content-type") != "application/json; charset=utf-8":
             return
         if "xref" in answer.json() and "epoch" not in answer.json():
-            return  # A reference that leads nowhere has no more than that.
+            return  # A dangling reference has no other members.
         is_document = bare == "/export" or re.search(r"[?&]doc(&|\Z)", path) is not None
         for pattern, operation_method, status, validators in _OPERATIONS:
             if operation_method == method and status in {str(answer.status_code), "200"} and pattern.match(bare or "/"):
@@ -160,7 +163,7 @@ class XregistryClient:
 
 
 def check_error(answer: httpx.Response, code: str) -> None:
-    """Check the shape of an error, and its code where one is expected."""
+    """Check the shape of an error, and its code if one is expected."""
     assert answer.headers["content-type"] == "application/json; charset=utf-8"
     body = answer.json()
     base, _, actual_code = body["type"].rpartition("#")
@@ -184,9 +187,9 @@ def check_error(answer: httpx.Response, code: str) -> None:
 
 A1 = '{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":"int"}]}'
 A2 = A1.replace("]}", ',{"name":"b","type":"string","default":""}]}')
-"""Reads what `A1` wrote."""
+"""Schema that can read data of `A1`."""
 A3 = A1.replace("]}", ',{"name":"b","type":"string"}]}')
-"""Does not read what `A1` wrote."""
+"""Schema that cannot read data of `A1`."""
 AVRO = "Avro/1.11"
 GROUP = "/schemagroups/g"
 SCHEMA = f"{GROUP}/schemas/s"
@@ -194,11 +197,11 @@ DETAILS = f"{SCHEMA}$details"
 
 
 def avro(text: str = A1, **more: Any) -> dict[str, Any]:
-    """Members of a version with an Avro document."""
+    """Return members of a version with an Avro document."""
     return {"format": AVRO, "schema": json.loads(text), **more}
 
 
 async def fill(xr: XregistryClient, *versions: str, schema: str = SCHEMA, **more: Any) -> None:
-    """Make a schema with versions of those documents, whose ids the server chooses."""
+    """Create a schema with versions of these documents, with generated ids."""
     for text in versions or (A1,):
         await xr.ask("POST", f"{schema}$details", avro(text, **more), status=201)

@@ -17,7 +17,7 @@ from stele.storage import open_log
 
 
 def build_app(registry: Registry) -> App:
-    """The whole server over a node."""
+    """Return the whole server over a node."""
     return build_dispatcher(registry, ServerSettings(), Metrics())
 
 

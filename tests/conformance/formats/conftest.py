@@ -1,4 +1,4 @@
-"""Makes `format_cases` importable for the tests of this folder, whose verdicts do not depend on a busy machine."""
+"""Makes `format_cases` importable in this folder, and keeps verdicts independent of the machine's load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.patient_search import let_steps_end_searches
 
 @pytest.fixture(scope="module", autouse=True)
 def patience() -> Iterator[None]:
-    """See `let_steps_end_searches`."""
+    """Let steps, not time, end searches; see `let_steps_end_searches`."""
     with pytest.MonkeyPatch.context() as patch:
         let_steps_end_searches(patch)
         yield

@@ -1,10 +1,11 @@
 """The verdicts of every version of every ruleset on every published pair of schemas, as files beside this one.
 
-`python tests/conformance/formats/golden.py` adds what is new: pairs, rulesets, versions. It refuses to change what is
-written; `--rewrite` does, which is right only as long as the version concerned is in no release.
+`python tests/conformance/formats/golden.py` adds new pairs, rulesets and versions. It refuses to change existing lines,
+unless `--rewrite` is given. That is correct only before the version is released.
 
 A file has one line per pair: `-` a proven break, `?` undecided, `+` compatible, `!` no verdict, with the names of the
-rules that said so; first new reads old, then old reads new. Its first line lists the rulesets in the format's order.
+rules that decided. First the new schema reads data of the old one, then the old one reads data of the new one. The
+first line of a file lists the rulesets in the format's order.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ FOLDER = Path(__file__).parent / "verdicts"
 FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
 _SIGNS = {Verdict.COMPATIBLE: "+", Verdict.INCOMPATIBLE: "-", Verdict.UNDECIDED: "?"}
 _PATIENCE = 60.0
-"""Seconds the prover gets, which has one in production: a busy machine must not look like a changed rule."""
+"""Time limit of the prover in seconds. In production it is one second, which a busy machine could exceed."""
 
 
 class Verdicts(NamedTuple):
-    """Rulesets of a format in its order, and what each said, by pair and ruleset."""
+    """Rulesets of a format in its order, and their verdicts, by pair and ruleset."""
 
     rulesets: tuple[str, ...]
     said: dict[tuple[str, str], str]
 
 
 def read_verdicts(format_name: str) -> Verdicts:
-    """What the file has; nothing when there is none."""
+    """Return the verdicts in the file; none if it does not exist."""
     path = FOLDER / f"{format_name}.jsonl"
     if not path.exists():
         return Verdicts((), {})
@@ -48,7 +49,7 @@ def read_verdicts(format_name: str) -> Verdicts:
 
 
 def compute_verdicts(format_name: str) -> Verdicts:
-    """What the rules say today."""
+    """Return the present verdicts of the rules."""
     fmt = get_format(format_name)
     names = rulesets.installed_rulesets(fmt)
     patience, PROVER._engine._deadline = PROVER._engine._deadline, _PATIENCE
@@ -66,7 +67,7 @@ def compute_verdicts(format_name: str) -> Verdicts:
 
 
 def _schema_pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
-    """(name, new, old) of every pair once, whichever way round it is asked about and how often."""
+    """Yield (name, new, old) of every pair of schemas once, in one direction."""
     seen: set[frozenset[str]] = set()
     for case in published_cases():
         if case.format != format_name or case.new is None or case.old is None or not case.compiles:
@@ -89,7 +90,7 @@ def _judge_pair(format_name: str, ruleset: str, reader: str, writer: str) -> str
 
 
 def write_verdicts(format_name: str, verdicts: Verdicts) -> None:
-    """Write the file anew: equal answers of several rulesets stand once."""
+    """Write the file. Rulesets with equal verdicts share an entry."""
     lines: dict[str, dict[str, list[str]]] = {}
     for (name, ruleset), text in verdicts.said.items():
         lines.setdefault(name, {}).setdefault(text, []).append(ruleset)
@@ -102,7 +103,7 @@ def write_verdicts(format_name: str, verdicts: Verdicts) -> None:
 
 
 def explain_change(format_name: str, before: Verdicts, now: Verdicts) -> str:
-    """What a change does to rulesets that may be in use, and what to do instead; '' when nothing."""
+    """Return how a change affects rulesets that may be in use, and what to do instead; '' if it does not."""
     if not before.rulesets:
         return ""
     if lost_rulesets := [name for name in before.rulesets if name not in now.rulesets]:
@@ -137,7 +138,7 @@ def explain_change(format_name: str, before: Verdicts, now: Verdicts) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Renew the files; 1 when that would change what is written."""
+    """Update the files. Return 1 if that would change existing lines."""
     for name in FORMATS:
         before, now = read_verdicts(name), compute_verdicts(name)
         trouble = "" if "--rewrite" in arguments else explain_change(name, before, now)

@@ -1,4 +1,4 @@
-"""Every schema of the case files that parses is turned into neutral words, and from there into other languages."""
+"""Every valid schema of the case files is converted into the neutral model, and from there into other languages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
 
 
 def schema_texts(name: str) -> list[str]:
-    """All schema texts of a format, each once."""
+    """Return all schema texts of a format, each once."""
     texts: dict[str, None] = {}
     for path in sorted(CASES.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -29,7 +29,7 @@ def schema_texts(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_schema_of_the_cases_converts(name: str) -> None:
-    """A schema without any type of data says so; every other one ends as a schema of each language that is written."""
+    """A schema without a data type cannot be converted; every other one becomes valid in each target language."""
     source = get_format(name)
     targets = [fmt for fmt in map(get_format, list_formats()) if isinstance(fmt, FromModel)]
     assert len(targets) == 3
@@ -54,7 +54,7 @@ def test_every_schema_of_the_cases_converts(name: str) -> None:
 
 
 def assert_sentences(losses: list[Loss]) -> None:
-    """Each loss has a word in upper case and a whole sentence."""
+    """Assert that each loss has a word in upper case and a complete sentence."""
     for loss in losses:
         assert loss.what.isupper()
         assert loss.why.endswith("."), loss

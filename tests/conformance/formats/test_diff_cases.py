@@ -1,4 +1,4 @@
-"""Every published pair has a semantic diff, whose verdicts are those of the check."""
+"""Every published pair has a semantic diff with the same verdicts as the check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS = ("avro", "protobuf", "json", "thrift", "xsd")
 
 
 class Versions(NamedTuple):
-    """Two versions of a schema that belong together, and the ruleset to compare them by, None for the default."""
+    """Two versions of a schema, and the ruleset to compare them by, None for the default."""
 
     format: str
     old: Candidate
@@ -28,7 +28,7 @@ class Versions(NamedTuple):
 
 
 def version_pairs(case: FormatCase) -> Iterator[Versions]:
-    """The pairs of a case; a ruleset of somebody else's gives way to the default."""
+    """Yield the pairs of a case; a ruleset that is not installed is replaced by the default."""
     if case.compatible is None or case.new is None:
         return
     known = {split_ruleset(name)[0] for name in installed_rulesets(get_format(case.format))}
@@ -39,7 +39,7 @@ def version_pairs(case: FormatCase) -> Iterator[Versions]:
 
 
 def check_verdict(pair: Versions, policy: str) -> bool:
-    """What the check says under a policy."""
+    """Return the verdict of the check under a policy."""
     return check_compatibility(
         CheckRequest(
             format=pair.format,
@@ -54,7 +54,7 @@ def check_verdict(pair: Versions, policy: str) -> bool:
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_verdicts_are_those_of_the_check(format_name: str) -> None:
-    """Over all cases: the diff speaks as the check does, both ways, and as all its changes together."""
+    """For all cases, the diff has the check's verdict in both directions, and so have all its changes together."""
     compared = 0
     for case in uncontested_cases(format_name):
         for pair in version_pairs(case):
@@ -75,7 +75,7 @@ def test_verdicts_are_those_of_the_check(format_name: str) -> None:
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_findings_seldom_stand_alone(format_name: str) -> None:
-    """Nearly every finding is about a difference that the outlines tell: one in ten stands alone at most."""
+    """At most one in ten findings belongs to no difference of the outlines."""
     total = alone = 0
     for case in uncontested_cases(format_name):
         for pair in version_pairs(case):

@@ -1,4 +1,4 @@
-"""Every built-in format keeps the promises of the port, tried by the kit that plug-ins are tried with."""
+"""Every built-in format satisfies the contract of the port, tested by the suite for plug-ins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stele.formats.registry import get_format
 from stele.testing.format_suite import FormatConformance, FormatMaterial
 
 AT_MOST = 20
-"""Schemas of each language that are tried in every way; there are hundreds."""
+"""Most schemas of each language that are tested completely, of hundreds."""
 
 
 class TestAvro(FormatConformance):
@@ -49,7 +49,7 @@ class TestOpaque(FormatConformance):
 
 
 def test_every_format_is_here() -> None:
-    """A format that is built in and not tried would be trusted for nothing."""
+    """All built-in formats are tested."""
     tried = {suite.material.format.name for suite in FormatConformance.__subclasses__()}
     assert tried >= {"avro", "json", "protobuf", "thrift", "xsd", "opaque"}
 
@@ -65,7 +65,7 @@ def test_every_format_is_here() -> None:
     ],
 )
 def test_the_suites_are_complete(name: str, compatible: int, valid: int, canonical: int) -> None:
-    """The published files are read in full, every uncontested line with its statement."""
+    """All lines of the published files are read, with their statements."""
     stated: Counter[str] = Counter()
     for case in published_cases():
         if case.format == name and not case.contested:

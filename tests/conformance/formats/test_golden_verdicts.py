@@ -1,4 +1,4 @@
-"""A released version of a ruleset keeps its verdicts for ever: what it says of the published pairs is written down."""
+"""A released version of a ruleset never changes its verdicts: those on the published pairs are stored in files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _WRITTEN = Verdicts(("a@1", "b@1"), {("p", "a@1"): "+ | +", ("p", "b@1"): "- X |
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_verdict_changed(name: str) -> None:
-    """Every version of every ruleset answers every pair, both ways, with the verdict and the rules written down."""
+    """Every version of every ruleset has the stored verdict and rules for every pair, in both directions."""
     before, now = read_verdicts(name), compute_verdicts(name)
     assert not explain_change(name, before, now), explain_change(name, before, now)
     assert before == now, f"{name} has pairs or rulesets not written down: run tests/conformance/formats/golden.py"
 
 
 def test_every_format_that_compares_is_written_down() -> None:
-    """No built-in format is left out, and no file is nearly empty."""
+    """Every built-in format that compares has a file, and no file is nearly empty."""
     comparing = {name for name in list_formats() if rulesets.default_ruleset(get_format(name))}
     assert set(FORMATS) <= comparing
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(FORMATS)
@@ -38,7 +38,7 @@ def test_every_format_that_compares_is_written_down() -> None:
     ],
 )
 def test_a_change_is_reported_with_the_way_out(now: Verdicts, says: str) -> None:
-    """Changed verdicts, lost versions, another default and late names fail with a sentence on what to do."""
+    """Changed verdicts, lost versions, another default and late names are reported with what to do."""
     assert says in explain_change("f", _WRITTEN, now)
 
 
@@ -50,5 +50,5 @@ def test_a_change_is_reported_with_the_way_out(now: Verdicts, says: str) -> None
     ],
 )
 def test_additions_are_welcome(now: Verdicts) -> None:
-    """New pairs, new versions, and new names from version 2 on change nothing anybody relies on."""
+    """New pairs, new versions, and new names from version 2 on are accepted."""
     assert explain_change("f", _WRITTEN, now) == ""

@@ -1,4 +1,4 @@
-"""JSON Schema against cases of another registry: validity as labelled, verdicts but for known blind spots."""
+"""JSON Schema against cases of another registry: validity as labelled, and verdicts except for known differences."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ UNSEEN = {
     *("Array: contains", "Conditional: then", "Conditional: else", "Const: Enum equivalency"),
     *(f"Number: exclusive{bound} {number}" for bound in ("Minimum", "Maximum") for number in (1, 2, 3, 5)),
 }
-"""Cases where Confluent's rules look elsewhere than at the documents the two schemas allow; nothing else may differ."""
+"""Cases in which Confluent's rules do not consider the documents that both schemas allow. All others must agree."""
 
 
 @pytest.mark.parametrize("case", [case for case in uncontested_cases("json") if case.valid is False], ids=case_id)
 def test_malformed_schemas_are_explained(case: FormatCase) -> None:
-    """A malformed schema is refused with its place and with what would have been right."""
+    """A malformed schema is refused with its position and what was expected."""
     with pytest.raises(MalformedSchema) as caught:
         JSON_SCHEMA.parse(case.schema_text, {})
     assert caught.value.path
@@ -31,7 +31,7 @@ def test_malformed_schemas_are_explained(case: FormatCase) -> None:
 
 
 def is_compatible(case: FormatCase) -> bool:
-    """The strict verdict on a case."""
+    """Return the strict verdict on a case."""
     return not any(
         finding.breaks
         for reader, writer in compared_pairs(case)
@@ -41,12 +41,12 @@ def is_compatible(case: FormatCase) -> bool:
 
 @pytest.mark.parametrize("case", [case for case in PAIRS if case.note not in UNSEEN], ids=case_id)
 def test_strict_verdict(case: FormatCase) -> None:
-    """The strict verdict is the label of a suite that aims at containment."""
+    """The strict verdict equals the label of a suite that is about containment."""
     assert is_compatible(case) is case.compatible, case.note
 
 
 def test_the_blind_spots_are_real() -> None:
-    """Every exception listed is still needed: the strict verdict differs from the label in one case of it at least."""
+    """Every listed exception is needed: in at least one of its cases the strict verdict differs from the label."""
     differing = {case.note for case in PAIRS if is_compatible(case) is not case.compatible}
     assert differing == UNSEEN
 
@@ -55,11 +55,11 @@ EQUAL_LANGUAGES = {
     *("apicurio-json-0011-forward", "apicurio-json-0012-backward", "apicurio-json-0012-forward"),
     *("apicurio-json-0126-forward", "apicurio-json-0127-forward"),
 }
-"""Cases labelled incompatible for a changed pattern although `[a-z]*` and `[A-Z]*` are found in every string."""
+"""Cases labelled incompatible for a changed pattern, although `[a-z]*` and `[A-Z]*` match in every string."""
 
 
 def is_contained(case: FormatCase, ruleset: str = "containment") -> bool | None:
-    """The verdict of `containment` on a case: yes, no, or None for undecided."""
+    """Return the verdict of `containment` on a case: True, False, or None for undecided."""
     findings = [
         finding
         for reader, writer in compared_pairs(case)
@@ -72,7 +72,7 @@ def is_contained(case: FormatCase, ruleset: str = "containment") -> bool | None:
 
 @pytest.mark.parametrize("case", PAIRS, ids=case_id)
 def test_containment_agrees_with_what_is_known(case: FormatCase) -> None:
-    """What is contained is proved, what is not is refused with a document, and every uncontested label is met."""
+    """Containment is proved or refuted as known, and the verdict agrees with every uncontested label."""
     verdict = is_contained(case)
     if case.more["semantic"] != "unknown":
         assert verdict is (case.more["semantic"] == "contained")
@@ -81,13 +81,13 @@ def test_containment_agrees_with_what_is_known(case: FormatCase) -> None:
 
 @pytest.mark.parametrize("case", PAIRS, ids=case_id)
 def test_comparing_patterns_as_texts_meets_every_label(case: FormatCase) -> None:
-    """Version 1 of the rules, and what bears Apicurio's name, refuse every changed pattern, as Apicurio does."""
+    """Version 1 of the rules and the ruleset `apicurio` refuse every changed pattern, as Apicurio does."""
     for ruleset in ("containment@1", "apicurio"):
         assert (is_contained(case, ruleset) is True) is case.compatible
 
 
 def test_containment_contradicts_no_evidence() -> None:
-    """Contested cases included: what has a counter-example is never compatible, what is contained never refuted."""
+    """In all cases, a schema pair with a counter-example is not compatible, and a contained one is not refuted."""
     lines = [case for case in published_cases() if case.suite == "apicurio-json"]
     assert len(lines) == 286
     for case in lines:
@@ -99,6 +99,6 @@ def test_containment_contradicts_no_evidence() -> None:
 
 
 def test_the_cases_are_there() -> None:
-    """The case files are read in full: an empty parametrisation would prove nothing."""
+    """The case files are read completely, so that the parametrized tests are not empty."""
     assert len([case for case in uncontested_cases("json") if case.valid is False]) == 14
     assert len(PAIRS) == 274

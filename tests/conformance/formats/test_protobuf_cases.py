@@ -1,7 +1,7 @@
-"""Protobuf against the published cases: what the reference compiler compiles, and nothing else.
+"""Protobuf against the published cases: exactly the texts that the reference compiler compiles are accepted.
 
-The compatibility labels of these suites follow other rules than ours (they ask for `reserved` and stable names), so
-they are no measure of a ruleset here; `test_formats` tries the rest.
+The compatibility labels of these suites follow other rules (they require `reserved` and stable names), so they do not
+apply to a ruleset here; `test_formats` tests the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CASES = [case for case in published_cases() if case.format == "protobuf" and cas
 
 
 def can_compile(text: str | None) -> bool:
-    """Whether the text is accepted."""
+    """Return whether the text is accepted."""
     try:
         PROTOBUF.parse((text or "").encode(), {})
     except MalformedSchema:

@@ -1,4 +1,4 @@
-"""XML Schema against the published cases: every refusal comes with a document that proves it."""
+"""XML Schema against the published cases: every refusal has a document that proves it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_refusals_carry_a_witness(case: FormatCase) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if "witness" in case.more], ids=case_id)
 def test_the_witness_of_the_suite(case: FormatCase) -> None:
-    """The document the suite gives as proof is valid for the old schema and refused by the new one."""
+    """The document that the suite gives as proof is valid for the old schema and invalid for the new one."""
     witness = case.more["witness"].encode()
     (reader, writer), *_ = compared_pairs(case)
     assert is_valid(XSD.parse(writer, {}), witness)
@@ -32,6 +32,6 @@ def test_the_witness_of_the_suite(case: FormatCase) -> None:
 
 
 def test_the_cases_are_there() -> None:
-    """There are refusals, some with a document: an empty parametrisation would prove nothing."""
+    """There are refusals, some with a document, so that the parametrized tests are not empty."""
     assert len(CASES) == 20
     assert sum("witness" in case.more for case in CASES) == 8

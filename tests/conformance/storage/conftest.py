@@ -1,4 +1,4 @@
-"""Lets pytest explain the assertions of the shared suite, forks its workers, and shortens its load every day."""
+"""Enables assertion messages of the shared suite, forks its workers, and shortens its load in everyday runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def _start_worker(options: Sequence[str]) -> Process:
 
 @pytest.fixture(autouse=True)
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork workers: so there are more kills in less time."""
+    """Fork workers, which start faster, so that more of them are killed in less time."""
     monkeypatch.setattr("stele.testing.log_crew.start_worker", _start_worker)
 
 
 @pytest.fixture(autouse=True)
 def short_load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let writers contend and be killed for a shorter time, but in the long form."""
+    """Shorten the time in which writers contend and are killed, except in the long form."""
     if PROFILE != "everyday":
         return
     if hasattr(request.cls, "contention_seconds"):

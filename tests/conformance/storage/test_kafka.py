@@ -1,4 +1,4 @@
-"""The log in a topic of Kafka keeps the contract of a log, in one process and in many, on a real broker."""
+"""The log in a Kafka topic satisfies the contract of a log, in one process and in many, on a real broker."""
 
 import os
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def url(broker: str) -> str:
 
 
 class TestKafkaLog(LogConformance):
-    """Handles of one process on one topic. Without checksums they pass as well; once is slow enough."""
+    """Handles of one process on one topic. Handles without checksums are not tested, because the suite is slow here."""
 
     @pytest.fixture
     def opener(self, url: str) -> Opener:
@@ -40,7 +40,7 @@ class TestKafkaLog(LogConformance):
 
 
 class TestKafkaProcesses(LogProcessConformance):
-    """Processes on one topic. A client needs half a second for its first message, during which others write."""
+    """Processes on one topic. A client needs half a second for its first message, while others write."""
 
     fair = 0.2
     contention_seconds = 4

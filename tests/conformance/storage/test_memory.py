@@ -1,4 +1,4 @@
-"""The log in memory keeps the contract of a log, bare and with checksums."""
+"""The log in memory satisfies the contract of a log, with and without checksums."""
 
 import pytest
 
@@ -25,7 +25,7 @@ class TestMemoryLog(LogConformance):
 
 
 class TestChainedMemoryLog(LogConformance):
-    """The same, with checksums."""
+    """Handles that share one store, with checksums."""
 
     durable = False
 

@@ -1,4 +1,4 @@
-"""The log in a MySQL or MariaDB database keeps the contract of a log, in one process and in many."""
+"""The log in a MySQL or MariaDB database satisfies the contract of a log, in one process and in many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log in a PostgreSQL database keeps the contract of a log, in one process and in many."""
+"""The log in a PostgreSQL database satisfies the contract of a log, in one process and in many."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stele.testing.log_suite import LogConformance, Opener
 
 @pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
-    """A server of the version that PyPI's package has, and of the system's."""
+    """A server of the version in PyPI's package, and one of the system's version."""
     with postgres(request.param) as running:
         yield running
 

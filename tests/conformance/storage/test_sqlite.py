@@ -1,4 +1,4 @@
-"""The log in a SQLite file keeps the contract of a log, in one process and in many."""
+"""The log in a SQLite file satisfies the contract of a log, in one process and in many."""
 
 from pathlib import Path
 

@@ -28,26 +28,26 @@ JSON = json.dumps(
 
 
 class Credential:
-    """A token that means nothing."""
+    """Credentials with a meaningless token."""
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
-        """Always the same one."""
+        """Return the same token for every call."""
         return AccessToken("token", int(time.time()) + 3600)
 
 
 class AsyncCredential:
-    """The same for coroutines."""
+    """The same credentials for the async client."""
 
     async def get_token(self, *scopes: str, **options: Any) -> AccessToken:
-        """Always the same one."""
+        """Return the same token for every call."""
         return Credential().get_token(*scopes)
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def make_groups(host: str, ca: str) -> None:
-    """The client has no call for this, the service's REST API has."""
+    """Create the groups with the REST API, because the client has no call for this."""
     for group, body in (
         (GROUP, {"schemaType": "Avro", "schemaCompatibility": "Backward"}),
         ("documents", {"schemaType": "Json", "schemaCompatibility": "None"}),
@@ -58,7 +58,7 @@ def make_groups(host: str, ca: str) -> None:
 
 
 def schemas(client: SchemaRegistryClient) -> None:
-    """Register, evolve, refuse, read by id, version and content; formats; what is not there."""
+    """Register, evolve, refuse, read by id, version and content, use other formats, and read missing schemas."""
     with pytest.raises(ResourceNotFoundError):
         client.register_schema("nowhere", "plant.Reading", ONE, SchemaFormat.AVRO)
     one = client.register_schema(GROUP, "plant.Reading", ONE, SchemaFormat.AVRO)
@@ -93,7 +93,7 @@ def schemas(client: SchemaRegistryClient) -> None:
 
 
 def data(client: SchemaRegistryClient, host: str, ca: str) -> None:
-    """Encode and decode; a reader's schema; a schema that registers itself; data that outlive their schema."""
+    """Encode and decode, with a reader's schema, with automatic registration, and after the schema was deleted."""
     encoder = AvroEncoder(client=client, group_name=GROUP)
     old = encoder.encode({"a": 1}, schema=ONE)
     new = encoder.encode({"a": 2, "b": "x"}, schema=TWO)
@@ -122,7 +122,7 @@ def data(client: SchemaRegistryClient, host: str, ca: str) -> None:
 
 
 async def coroutines(host: str, ca: str) -> None:
-    """The client for coroutines registers and reads."""
+    """Register and read with the async client."""
     transport = AsyncioRequestsTransport(connection_verify=ca)
     async with AsyncClient(host, AsyncCredential(), transport=transport) as client:
         registration = await client.register_schema(GROUP, "plant.Async", ONE, "Avro")
@@ -130,7 +130,7 @@ async def coroutines(host: str, ca: str) -> None:
 
 
 def main(host: str, ca: str) -> None:
-    """The whole story."""
+    """Run all steps."""
     make_groups(host, ca)
     with SchemaRegistryClient(host, Credential(), connection_verify=ca) as client:
         schemas(client)

@@ -1,4 +1,4 @@
-"""kafka-schema-registry-admin against a registry: every call it has. Argument: its URL."""
+"""Runs every call of kafka-schema-registry-admin against a registry. Argument: its URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafkit against a registry: its httpx client, serializers and raw calls. Argument: its URL."""
+"""Runs Kafkit's httpx client, serializers and raw calls against a registry. Argument: its URL."""
 
 from __future__ import annotations
 

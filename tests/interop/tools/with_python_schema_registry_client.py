@@ -1,4 +1,4 @@
-"""python-schema-registry-client against a registry: both its clients, Avro and JSON messages. Argument: its URL."""
+"""Runs both clients of python-schema-registry-client, Avro and JSON messages, against a registry. Argument: its URL."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def synchronous(url: str) -> None:
 
 
 async def asynchronous(url: str) -> None:
-    """The same with the awaited client."""
+    """Run the same steps with the async client."""
     client = AsyncSchemaRegistryClient(url, timeout=PATIENCE)
     first = await client.register("psrc-async", ONE)
     await client.register("psrc-async", TWO)

@@ -1,4 +1,4 @@
-"""The CNCF dialect and Azure's flavour of it: what is done and read through them, and what they must answer."""
+"""The CNCF dialect and its Azure variant: operations and reads, and the expected answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _AZURE_TYPES = {
     "protobuf": "text/vnd.ms.protobuf",
 }
 _CUSTOM = "words"
-"""Name of the format nobody here knows."""
+"""Name of a format that the registry does not know."""
 
 
 def _group(namespace: str, azure: bool = False) -> str:
@@ -66,7 +66,7 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     request, read_reply = _request(op, key)
     try:
@@ -161,7 +161,10 @@ def _language(model: Model, key: Key) -> tuple[str, str] | None:
 
 
 def same(rows: Sequence[Row], schema_kind: KindOfSchema, data: bytes, media: str, *, azure: bool) -> Row | None:
-    """The oldest version of that text; of its format and content type too, where these tell documents apart."""
+    """Return the oldest version with that text.
+
+    Outside the Azure variant its format and content type must be the same, too.
+    """
     for row in rows:
         typed = (row.schema_kind.format, row.schema_kind.custom_format) == (
             schema_kind.format,
@@ -197,7 +200,7 @@ def _read_written(reply: Reply) -> Any:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """Everything these dialects say of a schema."""
+    """Yield all reads of a schema through these dialects."""
     live = model.live(key)
     for azure in (False, True):
         newest = _document(model, live[-1]) if live else (404, None)
@@ -233,7 +236,7 @@ def _document(model: Model, row: Row) -> Any:
 
 
 def _ask_by_name(model: Model, key: Key) -> Iterator[Ask]:
-    """Versions by id and by URI: by id those of deleted schemas, too."""
+    """Yield reads of versions by id and by URI. By id, versions of deleted schemas are read, too."""
     past = [subject for name, subject in model.namespaces[key.namespace].past if name == key.name]
     subject = model.subject(key)
     for known in [*past[-1:], *([subject] if subject is not None else [])]:
@@ -260,7 +263,7 @@ def _of_numbers(reply: Reply) -> Any:
 
 
 def lists(model: Model) -> Iterator[Ask]:
-    """What these dialects say of all groups and schemas."""
+    """Yield all lists of groups and schemas of these dialects."""
     groups = [name or "default" for name, place in model.namespaces.items() if place.is_visible]
     for azure in (False, True):
         path = "/$schemaGroups" if azure else "/schemagroups"

@@ -1,4 +1,4 @@
-"""The Confluent dialect: what is done and read through it, and what it must answer."""
+"""The Confluent dialect: operations and reads, and the expected answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REFUSALS = {
 
 
 def names(key: Key) -> str:
-    """A subject as this dialect names it."""
+    """Return the name of a subject in this dialect."""
     return f":.{key.namespace}:{key.name}" if key.namespace else key.name
 
 
@@ -57,7 +57,7 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     request = _request(op, key)
     try:
@@ -152,11 +152,11 @@ _EXACT: dict[str, tuple[Policy, dict[str, Any]]] = {
     "mixed": (Policy("compare", "latest", "all"), {"backward": "latest", "forward": "all"}),
     "reject": (Policy("allow", reject=True), {"kind": "allow_any", "checkers": ["repo.reject"]}),
 }
-"""Policies none of the levels names, and how they are written here."""
+"""Policies that are none of the levels, each with its notation in this dialect."""
 
 
 def exact_form(policy: Policy) -> dict[str, Any] | None:
-    """What stands beside the level, where that is not the exact policy."""
+    """Return the exact policy that is shown beside the level, None if the level is exact."""
     if policy.exact:
         return None
     kind = {"allow": "allow_any", "deny": "deny_all", "compare": "directional"}[policy.kind]
@@ -169,7 +169,7 @@ def _encode_draft(draft: Draft) -> dict[str, Any]:
 
 
 def same(rows: list[Row], draft: Draft) -> Row | None:
-    """The newest version that is a draft: of the same text, else of one that is printed so."""
+    """Return the newest version that equals a draft: with the same text, else with the same printed text."""
     newest_first = sorted(rows, key=lambda row: -row.version_number)
     alike = [
         row for row in newest_first if row.schema_kind.format == draft.format and row.draft.printed == draft.printed
@@ -188,7 +188,7 @@ def print_version(row: Row) -> str:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """Everything this dialect says of a subject."""
+    """Yield all reads of a subject through this dialect."""
     subject, path = model.subject(key), _path(key)
     rows = subject.rows if subject is not None else []
     live = [row for row in rows if row.live]
@@ -235,7 +235,7 @@ def _of_version(reply: Reply) -> tuple[int, Any]:
 
 
 def _find_other_subject(model: Model, key: Key, *, deleted: bool) -> Key:
-    """The subject a bare name means: of another space, where the default one has no such subject."""
+    """Return the subject that a bare name means: that of another namespace if the default one has no such subject."""
     if key.namespace:
         return key
     for namespace in ("", "t"):
@@ -340,7 +340,7 @@ def _of_config(reply: Reply) -> tuple[int, Any]:
 
 
 def lists(model: Model) -> Iterator[Ask]:
-    """What this dialect says of all subjects."""
+    """Yield all lists of subjects of this dialect."""
     subjects = {names(key): model.present(key) for key in model.names()}
     everything = sorted(subjects.items())
     live = [name for name, subject in everything if subject.live]

@@ -1,4 +1,4 @@
-"""What a dialect is asked and what the model says it must answer."""
+"""Requests to a dialect, and the answers that the model expects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Reply(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A request, what it must tell, and how to read that off the answer."""
+    """A request, the expected content of the answer, and a function that reads the content from an answer."""
 
     request: Request
     expected: Any
@@ -44,9 +44,10 @@ class Ask(NamedTuple):
 
 
 class Op(NamedTuple):
-    """One operation through one dialect: everything about it is here, so that it can be replayed.
+    """One operation through one dialect. It has all data that are needed to replay it.
 
-    draft is the number of a schema in the pool, number a version (or an id) of the core's counting, word the rest.
+    draft is the number of a schema in the pool, number a version (or an id) as the core counts, word any other
+    argument.
     """
 
     door: str
@@ -59,7 +60,7 @@ class Op(NamedTuple):
 
 
 class Differs(AssertionError):
-    """An answer is not the one of the model."""
+    """Raised when an answer differs from that of the model."""
 
 
 def segment(name: str) -> str:
@@ -68,10 +69,10 @@ def segment(name: str) -> str:
 
 
 def status(reply: Reply) -> int:
-    """The status alone."""
+    """Return only the status."""
     return reply.status
 
 
 def text(reply: Reply) -> tuple[int, str | None]:
-    """Status and text of what went well, the status of what did not."""
+    """Return (status, text) of a success, (status, None) of an error."""
     return (reply.status, reply.text) if reply.status < 400 else (reply.status, None)

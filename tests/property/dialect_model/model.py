@@ -1,8 +1,8 @@
-"""The registry as the reference describes it: plain objects and the rules, nothing of the code that is tested.
+"""The registry as the reference describes it: plain objects and rules, without any code of the product.
 
-Entities, states, numbers and conflicts after the one domain model of the dialects: spaces hold subjects, subjects hold
-versions in lanes; versions are live, retired or gone; every family of ids is counted on its own. What a dialect does
-differently is an argument here.
+Entities, states, numbers and conflicts follow the domain model that all dialects share. Namespaces contain subjects,
+and subjects contain versions of several kinds. Versions are active, soft-deleted or purged. Every family of ids is
+counted separately. Differences between dialects are arguments here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.property.dialect_model.schemas import READS, interpret_bytes
 
 
 class Refused(Exception):
-    """The rules refuse; kind is the domain error, which every dialect has an answer for."""
+    """Raised when the rules refuse. kind is the domain error; every dialect has an answer for it."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 class Learned:
-    """A name drawn by lot: equal to whatever is told first, and to nothing else from then on."""
+    """A random name: equal to the first name it is compared with, and from then on to no other."""
 
     def __init__(self, learned: dict[int, str], uid: int) -> None:
         self._learned = learned
@@ -53,56 +53,56 @@ class Learned:
 
 
 class Model:
-    """All there is, and the rules."""
+    """The state of the registry and its rules."""
 
     def __init__(self) -> None:
         self.namespaces: dict[str, NamespaceModel] = {"": NamespaceModel(), "t": NamespaceModel()}
         self.policies: dict[tuple[str | None, str | None], Policy | None] = {}
         self.notes: dict[tuple[str | None, str | None], set[str]] = {}
-        """Dialects that keep something of their own beside a level's policy."""
+        """Dialects that store something of their own beside a level's policy."""
         self.closed: set[Key] = set()
-        """Subjects that are read-only, there or not."""
+        """Subjects that are read-only, existing or not."""
         self.bindings: dict[tuple[str, str], tuple[str, int]] = {}
-        """By space and name of a topic: a subject and the version the topic is bound to."""
+        """The subject and the version that a topic is bound to, by namespace and name of the topic."""
         self.learned: dict[int, str] = {}
-        """Names that are drawn by lot, by uid of the version: what was told first holds."""
+        """Random names by uid of the version; the first name that was read is kept."""
         self.count = 0
         self.serial = 0
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
     def names(self) -> list[Key]:
-        """Every subject, sorted."""
+        """Return the keys of all subjects, sorted."""
         return sorted(Key(namespace, name) for namespace, place in self.namespaces.items() for name in place.subjects)
 
     def subject(self, key: Key) -> Subject | None:
-        """A subject, if it is there."""
+        """Return a subject, None if it does not exist."""
         return self.namespaces[key.namespace].subjects.get(key.name)
 
     def present(self, key: Key) -> Subject:
-        """A subject that must be there."""
+        """Return a subject. Raises `Refused` if it does not exist."""
         subject = self.subject(key)
         if subject is None:
             raise Refused("SubjectNotFound")
         return subject
 
     def language(self, key: Key) -> str:
-        """The format of the newest live version, '' for none."""
+        """Return the format of the newest active version, '' if there is none."""
         live = self.live(key)
         return live[-1].schema_kind.format if live else ""
 
     def live(self, key: Key) -> list[Row]:
-        """Live versions of a subject, of none where there is no such subject."""
+        """Return the active versions of a subject, none if it does not exist."""
         subject = self.subject(key)
         return subject.live if subject is not None else []
 
     def holders(self, namespace: str, schema_id: int) -> list[tuple[str, Row]]:
-        """Versions with a gid, by subject and number."""
+        """Return the versions with a schema id, by subject and number."""
         subjects = sorted(self.namespaces[namespace].subjects.items())
         return [(name, row) for name, subject in subjects for row in subject.rows if row.schema_id == schema_id]
 
     def policy(self, key: Key) -> Policy:
-        """The policy in force: the subject's own, the one it was made with, its space's, the registry's."""
+        """Return the effective policy: the subject's own, its initial one, its namespace's, the registry's."""
         subject = self.subject(key)
         initial_policy = subject.made.policy if subject is not None else None
         chain = (
@@ -114,14 +114,14 @@ class Model:
         return next((policy for policy in chain if policy is not None), BACKWARD)
 
     def writable(self, key: Key) -> None:
-        """Refuse where a mode forbids writes."""
+        """Raise `Refused` if a mode forbids writes."""
         if key in self.closed:
             raise Refused("ReadOnly")
 
     # --- judging ----------------------------------------------------------------------------------------------------
 
     def judge(self, key: Key, schema_kind: KindOfSchema, meaning: str, policy: Policy) -> None:
-        """Refuse what the policy does not let in."""
+        """Raise `Refused` if the policy does not accept the schema."""
         subject = self.subject(key)
         rows = subject.live[::-1] if subject is not None else []
         if policy.reject:
@@ -149,7 +149,7 @@ class Model:
                 raise Refused("Incompatible")
 
     def accepts(self, key: Key, schema_kind: KindOfSchema, meaning: str, policy: Policy) -> bool:
-        """Whether the policy lets a schema in."""
+        """Return whether the policy accepts a schema."""
         try:
             self.judge(key, schema_kind, meaning, policy)
         except Refused as refused:
@@ -174,9 +174,10 @@ class Model:
         by: str = "",
         media: str = "",
     ) -> Row:
-        """Register what is not there yet; creation None takes no new subject, after is the latest number there must be.
+        """Add a new version with a schema. Callers test before whether the subject has it.
 
-        again registers what may be there all the same.
+        With creation None no subject is created. after is the version number that must be the latest. again keeps a
+        soft-deleted version of the same schema.
         """
         self.writable(key)
         subject = self.subject(key)
@@ -206,7 +207,7 @@ class Model:
         return row
 
     def demand(self, key: Key, policy: Policy | None) -> None:
-        """Make a policy that came with a schema that is there already the subject's own."""
+        """Store a policy that was sent with an existing schema as the subject's own."""
         if policy is not None and policy != self.policy(key):
             self.writable(key)
             self.policies[key] = policy
@@ -236,33 +237,33 @@ class Model:
         subject.high, subject.schema_kinds[schema_kind] = row.version_number, number
         if (
             subject.made.reuses and not again
-        ):  # A soft-deleted twin makes room, unless data may have been written with it.
+        ):  # A soft-deleted version of the same schema is removed if it has no encoding.
             encoded = [id(known) for known, _ in subject.encodings]
             subject.rows = [old for old in subject.rows if old.live or old.schema_id != schema_id or id(old) in encoded]
         subject.rows.append(row)
         return row
 
     def everywhere(self, namespace: str) -> Iterator[tuple[str, Row]]:
-        """Every version of a space with the name of its subject, those of closed incarnations too."""
+        """Yield every version of a namespace with the name of its subject, including closed incarnations."""
         place = self.namespaces[namespace]
         yield from ((name, row) for name, subject in place.subjects.items() for row in subject.rows)
         yield from ((name, row) for name, subject in place.past for row in subject.rows)
 
     def create(self, key: Key, creation: Creation, *, dialect: str = "") -> Subject:
-        """Create a subject without versions; a policy that was waiting for it gives way to the one it brings."""
+        """Create a subject without versions. Its initial policy replaces one that was set before it existed."""
         if self.subject(key) is not None:
             raise Refused("AlreadyExists")
         self.writable(key)
         subject = self._create_subject(key, creation)
         subject.kept |= {dialect} - {""}
         if creation.policy is not None and self.policies.get(key) is not None:
-            self.policies[key] = None  # What was set still shows that there are settings.
+            self.policies[key] = None  # The key stays: the subject still has settings.
         return subject
 
     # --- deleting ---------------------------------------------------------------------------------------------------
 
     def retire(self, key: Key, version_number: int | None) -> Row:
-        """Delete a version softly; None is the latest."""
+        """Soft-delete a version; None is the latest."""
         _, row = self._row(key, version_number)
         if not row.live:
             raise Refused("AlreadyRetired")
@@ -271,7 +272,7 @@ class Model:
         return row
 
     def purge(self, key: Key, version_number: int | None) -> Row:
-        """Delete a retired version for good; a subject that has none left is gone."""
+        """Purge a soft-deleted version. A subject without any version left is deleted."""
         subject, row = self._row(key, version_number)
         if row.live:
             raise Refused("NotRetired")
@@ -310,7 +311,7 @@ class Model:
         self.closed.discard(key)
 
     def retire_all(self, key: Key) -> list[Row]:
-        """Delete all live versions softly."""
+        """Soft-delete all active versions."""
         subject = self.present(key)
         if not subject.rows:
             raise Refused("SubjectNotFound")
@@ -323,7 +324,7 @@ class Model:
         return going
 
     def purge_all(self, key: Key) -> list[Row]:
-        """Delete a subject for good, all versions of which are retired."""
+        """Purge a subject whose versions are all soft-deleted."""
         subject = self.present(key)
         if not subject.rows:
             raise Refused("SubjectNotFound")
@@ -335,7 +336,7 @@ class Model:
         return going
 
     def close(self, key: Key) -> None:
-        """End an incarnation: the next one starts at 1, what was written stays readable by gid."""
+        """End an incarnation. The next one starts at 1; its versions stay readable by schema id."""
         subject = self.present(key)
         self.writable(key)
         self.namespaces[key.namespace].past.append((key.name, subject))
@@ -343,13 +344,13 @@ class Model:
         self._forget(key)
 
     def _unbind(self, key: Key, numbers: set[int] | None) -> None:
-        """End the bindings to a subject, or to versions of it."""
+        """Delete the bindings to a subject, or to versions of it."""
         for topic, (name, number) in list(self.bindings.items()):
             if (topic[0], name) == key and (numbers is None or number in numbers):
                 del self.bindings[topic]
 
     def bound(self, namespace: str, topic: str) -> Row | None:
-        """The version a topic is bound to: the newest one, where that was deleted."""
+        """Return the version that a topic is bound to; the newest one if that was deleted."""
         name, number = self.bindings[namespace, topic]
         subject = self.namespaces[namespace].subjects.get(name)
         row = subject.row(number) if subject is not None else None

@@ -1,4 +1,4 @@
-"""What a registry is made of, in plain objects: policies, subjects with their versions, spaces."""
+"""The plain objects of the model: policies, subjects with their versions, namespaces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.property.dialect_model.schemas import Draft, interpret_bytes
 
 
 class Policy(NamedTuple):
-    """The normal form: kind allow, deny or compare; a direction is none, latest, all or the number it begins at."""
+    """A policy: kind allow, deny or compare. A direction is none, latest, all or the version number it begins at."""
 
     kind: str
     backward: str | int = "none"
@@ -18,13 +18,13 @@ class Policy(NamedTuple):
     reject: bool = False
 
     def list_compared(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bool, bool]]:
-        """The live rows to compare with, newest first, and in which directions."""
+        """Yield the active rows to compare with, newest first, each with whether to compare backward and forward."""
         for position, row in enumerate(rows):
             yield row, _reaches(self.backward, position, row), _reaches(self.forward, position, row)
 
     @property
     def level(self) -> str:
-        """The nearest stricter of the seven levels most dialects have."""
+        """The nearest level that is at least as strict, of the seven that most dialects have."""
         if self.kind == "deny":
             return "FULL_TRANSITIVE"
         far = any(way not in {"none", "latest"} for way in (self.backward, self.forward))
@@ -69,7 +69,7 @@ class Key(NamedTuple):
 
 
 class KindOfSchema(NamedTuple):
-    """Format and type; variety is the name of a format nobody here knows."""
+    """Format and type. custom_format is the name of a format that the registry does not know."""
 
     format: str
     type: str
@@ -77,7 +77,7 @@ class KindOfSchema(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What a gid names: text, format and what belongs to its identity."""
+    """What a schema id identifies: text, format and other parts of the identity."""
 
     text: bytes
     format: str
@@ -85,7 +85,11 @@ class Schema(NamedTuple):
 
 @dataclass
 class Row:
-    """A version; policy is the one in force when it came, uid names it for good, by is a dialect that marks its own."""
+    """A version.
+
+    policy is the effective policy when it was registered. uid identifies it for ever. by is the dialect that registered
+    it, if that dialect marks its own versions.
+    """
 
     version_number: int
     schema_kind: KindOfSchema
@@ -100,7 +104,7 @@ class Row:
 
     @property
     def draft(self) -> Draft:
-        """What its text is."""
+        """The draft that its text belongs to."""
         draft = interpret_bytes(self.schema.text, self.schema_kind.format)
         assert draft is not None
         return draft
@@ -108,7 +112,7 @@ class Row:
 
 @dataclass
 class Creation:
-    """How a dialect creates a subject: whether numbers of purged versions come again, and those of earlier subjects."""
+    """How a dialect creates a subject: whether numbers of purged versions, and of earlier subjects, are reused."""
 
     reuses: bool = True
     scope: str = "subject"
@@ -120,7 +124,7 @@ class Creation:
 
 @dataclass
 class Subject:
-    """One incarnation of a subject; kept are dialects that created it, and show it without a live version."""
+    """One incarnation of a subject. kept are the dialects that created it and show it without an active version."""
 
     made: Creation
     serial: int
@@ -134,26 +138,26 @@ class Subject:
 
     @property
     def live(self) -> list[Row]:
-        """Live versions, oldest first."""
+        """Active versions, oldest first."""
         return [row for row in self.rows if row.live]
 
     @property
     def latest(self) -> Row | None:
-        """The newest live version."""
+        """The newest active version."""
         return next((row for row in reversed(self.rows) if row.live), None)
 
     def row(self, version_number: int) -> Row | None:
-        """The version of that number, retired or not."""
+        """Return the version with that number, soft-deleted or not."""
         return next((row for row in self.rows if row.version_number == version_number), None)
 
     def is_visible(self, dialect: str) -> bool:
-        """Whether a dialect that has no soft deletion shows it: not when all it had was deleted elsewhere."""
+        """Return whether a dialect without soft deletion shows it: not if other dialects deleted all its versions."""
         return dialect in self.kept or not self.rows or bool(self.live)
 
 
 @dataclass
 class NamespaceModel:
-    """A namespace with its own gids."""
+    """A namespace with its own schema ids."""
 
     subjects: dict[str, Subject] = field(default_factory=dict)
     schema_ids: dict[Schema, int] = field(default_factory=dict)
@@ -164,5 +168,5 @@ class NamespaceModel:
 
     @property
     def is_visible(self) -> bool:
-        """Whether there is or was something in it."""
+        """Whether it contains or contained something."""
         return self.made or bool(self.highest_schema_id or self.subjects)

@@ -24,7 +24,7 @@ _POLICIES: dict[str, Policy] = {
 
 
 def form(policy: Policy) -> dict[str, Any]:
-    """A policy as this API writes it."""
+    """Return a policy in the notation of this API."""
     kind = {"allow": "allow_any", "deny": "deny_all", "compare": "directional"}[policy.kind]
     ways = {name: way if isinstance(way, str) else f"since:{way}" for name, way in policy.directions}
     return {"kind": kind, **ways, "checkers": ["repo.reject"] if policy.reject else []}
@@ -45,7 +45,7 @@ def _place(op: Op, key: Key) -> tuple[str, tuple[str | None, str | None]]:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     path, level = _place(op, key)
     clearing = op.what.startswith("clear")
@@ -56,7 +56,7 @@ def act(model: Model, op: Op) -> Ask:
             model.writable(key)
         if clearing:
             model.policies.pop(level, None)
-            if level in model.notes:  # It still has settings, though none that say anything.
+            if level in model.notes:  # The level still has settings, but they are empty.
                 model.policies[level] = None
         else:
             model.policies[level] = _POLICIES[op.word]
@@ -77,7 +77,7 @@ def _policy(reply: Reply) -> Any:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """The policy in force, exactly, and its nearest level; and what the levels say of schemas."""
+    """Yield reads of the exact effective policy, its nearest level, and the verdicts of the levels on schemas."""
     policy = model.policy(key)
     expected = (200, form(policy), policy.level, policy.level if policy.exact else None)
     yield Ask(Request("GET", f"/api/policies/{segment(names(key))}"), expected, _read_policy)

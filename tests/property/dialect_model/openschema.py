@@ -1,4 +1,4 @@
-"""The OpenSchema dialect: what is done and read through it, and what it must answer."""
+"""The OpenSchema dialect: operations and reads, and the expected answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     request = _request(op, key)
     try:
@@ -80,7 +80,7 @@ def _lane(draft: Draft) -> KindOfSchema:
 
 
 def format_schema_id(key: Key, schema_id: int) -> str:
-    """The id of a schema: its gid, after the space it is one of."""
+    """Return the id of a schema in this dialect: its schema id with its namespace in front."""
     return f"{key.namespace}:{schema_id}" if key.namespace else str(schema_id)
 
 
@@ -111,7 +111,7 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
 
 
 def same(rows: Sequence[Row], draft: Draft) -> Row | None:
-    """The oldest version that means the same, in the lane this dialect gives it."""
+    """Return the oldest version with the same meaning, of the same kind in this dialect."""
     schema_kind = _lane(draft)
     return next((row for row in rows if row.schema_kind == schema_kind and row.draft.meaning == draft.meaning), None)
 
@@ -138,7 +138,7 @@ def _find_visible(model: Model, key: Key) -> Subject:
 
 
 def _require_consistent(subject: Subject, policy: Policy) -> None:
-    """Refuse a policy that what is there would not have passed, in the order it came."""
+    """Raise `Refused` if the existing versions, in their order, would not have satisfied the policy."""
     if policy.kind != "compare":
         return
     for position, row in enumerate(subject.live):
@@ -184,7 +184,7 @@ def _build_reader(what: str) -> Any:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """Everything this dialect says of a subject."""
+    """Yield all reads of a subject through this dialect."""
     subject = model.subject(key)
     if subject is None or not subject.is_visible(NAME):
         for path in ("", "/versions", "/versions/1/schema", "/versions/latest/schema"):
@@ -252,7 +252,7 @@ def _of_place(reply: Reply) -> Any:
 
 
 def lists(model: Model) -> Iterator[Ask]:
-    """What this dialect says of all subjects."""
+    """Yield all lists of subjects of this dialect."""
     visible_keys = [key for key in model.names() if model.present(key).is_visible(NAME)]
     for tenant, keys in (("", visible_keys), ("?tenant=t", [key for key in visible_keys if key.namespace])):
         names = sorted({key.name for key in keys})

@@ -1,4 +1,4 @@
-"""The Pravega dialect: what is done and read through it, and what it must answer."""
+"""The Pravega dialect: operations and reads, and the expected answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFUSALS = {
 }
 _LANGUAGES = {"avro": "Avro", "json": "Json", "protobuf": "Protobuf"}
 _CUSTOM = "words"
-"""Name of the format nobody here knows."""
+"""Name of a format that the registry does not know."""
 
 _NAMED = {
     "AllowAny": LEVELS["NONE"],
@@ -55,12 +55,12 @@ def _policy_in(word: str) -> dict[str, Any]:
 
 
 def _visible(policy: Policy) -> Policy:
-    """What this dialect says of a policy: it has no word for validators."""
+    """Return a policy as this dialect shows it: without validators."""
     return policy._replace(reject=False)
 
 
 def _policy_out(compatibility: Any) -> Policy:
-    """The policy an answer means; it says nothing of validators."""
+    """Return the policy of an answer. Answers have no validators."""
     assert set(compatibility) <= {"policy", "advanced"}
     if compatibility["policy"] != "Advanced":
         return _NAMED[compatibility["policy"]]
@@ -115,7 +115,7 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     request, read_reply = _request(model, op, key)
     try:
@@ -174,7 +174,7 @@ def _draw_document(op: Op) -> tuple[Draft, bytes]:
 
 
 def _type_of(key: Key, op: Op) -> str:
-    """The type an author says a schema has: one without a name may get one, which may be that of its group."""
+    """Return the type that the client sends. A schema without a type name can have one, also that of its group."""
     draft = DRAFTS[op.draft]
     if draft.type or draft.format == "avro":
         return draft.type
@@ -182,7 +182,7 @@ def _type_of(key: Key, op: Op) -> str:
 
 
 def kind_of(draft: Draft, default_type: str = "") -> KindOfSchema:
-    """The lane a draft has here: a format nobody knows has a name."""
+    """Return the kind of a draft in this dialect. A format that the registry does not know has a name."""
     return KindOfSchema(draft.format, draft.type or default_type, _CUSTOM if draft.format == "opaque" else "")
 
 
@@ -196,7 +196,7 @@ def _encode_draft(draft: Draft, data: bytes, default_type: str = "") -> dict[str
 
 
 def same(rows: list[Row], schema_kind: KindOfSchema, draft: Draft) -> Row | None:
-    """The oldest version that means the same, in the same lane."""
+    """Return the oldest version with the same meaning, of the same kind."""
     return next((row for row in rows if row.schema_kind == schema_kind and row.draft.meaning == draft.meaning), None)
 
 
@@ -306,7 +306,7 @@ def _schema(key: Key, row: Row) -> dict[str, Any]:
 
 
 def _data(row: Row) -> Any:
-    """The bytes; what came as a Protobuf source is compiled, and any compilation will do."""
+    """Return the bytes. A Protobuf source is returned compiled, and any compilation is accepted."""
     return ("protobuf", row.draft.meaning) if row.schema_kind.format == "protobuf" else row.schema.text
 
 
@@ -318,7 +318,7 @@ def _read(schema_info: Any) -> dict[str, Any]:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """Everything this dialect says of a group."""
+    """Yield all reads of a group through this dialect."""
     subject = model.subject(key)
     if subject is None:
         for path in ("", "/schemas", "/schemas/versions", "/history", "/codecTypes", "/encodings/0"):
@@ -418,7 +418,7 @@ def _of_encoding(reply: Reply) -> Any:
 
 
 def lists(model: Model) -> Iterator[Ask]:
-    """What this dialect says of all groups."""
+    """Yield all lists of groups of this dialect."""
     for namespace in model.namespaces:
         keys = [key for key in model.names() if key.namespace == namespace]
         groups = [(key.name, _group_properties(model, key, model.present(key))) for key in keys]

@@ -1,4 +1,4 @@
-"""Random walks through all dialects: drawn, played, compared, replayed, shrunk."""
+"""Random walks through all dialects: drawn, executed, compared, replayed, shrunk."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.property.dialect_model.server import Server
 from tests.support.examples import PROFILE
 
 SAMPLE = 1 if PROFILE == "everyday" else 2
-"""Reads through each dialect after every operation."""
+"""Number of reads through each dialect after every operation."""
 COMPARE_EVERY = 125
-"""Operations after which everything all dialects say is compared."""
+"""Number of operations after which all reads of all dialects are compared."""
 REPLAY_EVERY = 250
-"""Operations after which the log is folded again from its first record."""
+"""Number of operations after which the log is folded again from its first record."""
 
 KEYS = (Key("", "a"), Key("", "b/c"), Key("t", "a"), Key("", "c"), Key("t", "ü"))
 
@@ -42,13 +42,13 @@ class Dialect(Protocol):
         """An operation on a subject."""
 
     def act(self, model: Model, op: Op) -> Ask:
-        """The request of an operation and what it must answer; the model is as after it."""
+        """Apply an operation to the model. Return its request with the expected answer."""
 
     def reads(self, model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-        """Everything the dialect says of a subject, and of these schemas in it."""
+        """Yield all reads of a subject through the dialect, and of these schemas in it."""
 
     def lists(self, model: Model) -> Iterator[Ask]:
-        """What the dialect says of all subjects."""
+        """Yield all lists of subjects of the dialect."""
 
 
 _MODULES: tuple[Dialect, ...] = (confluent, native, pravega, schema_repo, cncf, openschema, rocketmq, xregistry)
@@ -57,13 +57,13 @@ DIALECTS: Mapping[str, Dialect] = {module.NAME: module for module in _MODULES}
 
 
 def draw_operation(random: Random, model: Model) -> Op:
-    """An operation through any of the dialects; one subject is more popular than the others."""
+    """Return an operation through any of the dialects. One subject is drawn more often than the others."""
     dialect = random.choice([*_MODULES, *_WRITERS])
     return dialect.draw(random, model, random.choice([*KEYS, KEYS[0], KEYS[0]]))
 
 
 async def play(server: Server, op: Op, model: Model, reads: Reads) -> None:
-    """Carry out an operation and compare what all dialects say of its subject. Raises `Differs`."""
+    """Execute an operation and compare reads of its subject through all dialects. Raises `Differs`."""
     await server.check(DIALECTS[op.door].act(model, op))
     for dialect in DIALECTS.values():
         for ask in reads.some(list(dialect.reads(model, Key(op.namespace, op.name), reads.drafts))):
@@ -71,7 +71,7 @@ async def play(server: Server, op: Op, model: Model, reads: Reads) -> None:
 
 
 async def compare(server: Server, model: Model, drafts: Sequence[Draft]) -> None:
-    """Compare everything all dialects say. Raises `Differs`."""
+    """Compare all reads of all dialects. Raises `Differs`."""
     for dialect in DIALECTS.values():
         for key in KEYS:
             for ask in dialect.reads(model, key, drafts):
@@ -81,7 +81,7 @@ async def compare(server: Server, model: Model, drafts: Sequence[Draft]) -> None
 
 
 class Reads:
-    """Which reads are made after each operation: as many as drawn of each dialect, all without a generator."""
+    """The reads after each operation: a sample for each dialect, or all of them without a generator."""
 
     def __init__(self, random: Random | None) -> None:
         self._random = random
@@ -96,7 +96,10 @@ class Reads:
 
 
 async def walk(server: Server, seed: str, steps: int) -> Model:
-    """A walk of so many operations from an empty registry, and what it led to. Raises `Failed`, with what was done."""
+    """Return the model after a walk of that many operations from an empty registry.
+
+    Raises `Failed` with the operations that were executed.
+    """
     random, model = Random(seed), Model()
     done: list[Op] = []
     reads = Reads(random)
@@ -116,7 +119,7 @@ async def walk(server: Server, seed: str, steps: int) -> Model:
 
 
 class Failed(AssertionError):
-    """A walk found a difference."""
+    """Raised when a walk found a difference."""
 
     def __init__(self, ops: Sequence[Op], error: Differs) -> None:
         super().__init__(f"{error}")
@@ -124,12 +127,12 @@ class Failed(AssertionError):
 
 
 async def replay_operations(server: Server, ops: Sequence[Op]) -> Differs | None:
-    """The difference those operations show, if they do."""
+    """Return the difference that those operations cause, None without one."""
     return (await _find_difference(server, ops))[0]
 
 
 async def _find_difference(server: Server, ops: Sequence[Op]) -> tuple[Differs | None, bool]:
-    """The difference those operations show, and whether it takes reads between them."""
+    """Return the difference that those operations cause, and whether reads between them are needed for it."""
     error = await _replay_operations(server, ops, read_between=False)
     if error is not None:
         return error, False
@@ -137,7 +140,10 @@ async def _find_difference(server: Server, ops: Sequence[Op]) -> tuple[Differs |
 
 
 async def _replay_operations(server: Server, ops: Sequence[Op], *, read_between: bool) -> Differs | None:
-    """The difference those operations show at their end, or between them and after the log is folded again, too."""
+    """Return the difference that those operations cause at their end.
+
+    With read_between, reads are compared after each operation, and again after the log is folded anew.
+    """
     model = Model()
     await server.empty()
     try:
@@ -156,7 +162,7 @@ async def _replay_operations(server: Server, ops: Sequence[Op], *, read_between:
 
 
 async def shrink_operations(server: Server, ops: Sequence[Op]) -> tuple[list[Op], Differs | None]:
-    """As few of the operations as still show a difference, and which."""
+    """Return as few of the operations as still cause a difference, and the difference."""
     remaining = list(ops)
     error, read_between = await _find_difference(server, ops)
     size = len(remaining) // 2

@@ -1,6 +1,7 @@
-"""The RocketMQ dialect: what is done and read through it, and what it must answer.
+"""The RocketMQ dialect: operations and reads, and the expected answers.
 
-Its subjects (topics, say) are bound to versions of schemas; what other dialects registered is found under its own name.
+Its subjects (for example topics) are bound to versions of schemas. A schema that another dialect registered is found
+under its own name.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _subject(namespace: str, topic: str, path: str = "") -> str:
 
 
 def draw(random: Random, model: Model, key: Key) -> Op:
-    """An operation on a schema, through the topic of its name or another one, which is the word of it."""
+    """Return an operation on a schema. Its word has a topic (of the same name or another one) and a level."""
     subject = model.subject(key)
     number = random.choice([*(row.version_number for row in (subject.live if subject is not None else [])), 99])
     what = random.choice(["register"] * 4 + ["update"] * 6 + ["delete", "delete", "drop", "bind"])
@@ -56,7 +57,7 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     request = _request(model, op, key)
     try:
@@ -89,7 +90,7 @@ def _record_of(model: Model, key: Key, number: int) -> int:
 
 
 def record_id(subject: Subject, version_number: int) -> int:
-    """The id of a record: of its schema, with the version in 14 bits."""
+    """Return a record id: the number of its schema, with the version number in the low 14 bits."""
     return subject.serial << _RECORD_BITS | version_number
 
 
@@ -136,7 +137,7 @@ def _update_schema(model: Model, key: Key, topic: str, draft: Draft) -> Any:
 
 
 def same(rows: Sequence[Row], schema_kind: KindOfSchema, draft: Draft) -> Row | None:
-    """The oldest version that means the same, in the same lane."""
+    """Return the oldest version with the same meaning, of the same kind."""
     return next((row for row in rows if row.schema_kind == schema_kind and row.draft.meaning == draft.meaning), None)
 
 
@@ -146,7 +147,7 @@ def _bind(model: Model, key: Key, topic: str, row: Row) -> Any:
 
 
 def _find_bound(model: Model, namespace: str, topic: str) -> tuple[str, Subject, Row]:
-    """The schema a topic means, and the version it is bound to: the newest where nobody bound it."""
+    """Return the schema of a topic, and the version it is bound to; the newest one without a binding."""
     if (namespace, topic) in model.bindings:
         name, row = model.bindings[namespace, topic][0], model.bound(namespace, topic)
     else:
@@ -158,7 +159,7 @@ def _find_bound(model: Model, namespace: str, topic: str) -> tuple[str, Subject,
 
 
 def foreign(subject: Subject) -> bool:
-    """Whether a schema comes from another dialect."""
+    """Return whether another dialect registered a schema."""
     return bool(subject.live) and subject.rows[0].by != NAME
 
 
@@ -199,7 +200,7 @@ def _read_reply(reply: Reply) -> Any:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """Everything this dialect says of a subject and the topics that may be bound to it."""
+    """Yield all reads of a subject, and of topics that can be bound to it."""
     for topic in (key.name, "topic"):
         try:
             name, subject, row = _find_bound(model, key.namespace, topic)
@@ -249,7 +250,7 @@ def _of_topic(model: Model, namespace: str, topic: str, key: Key, subject: Subje
 
 
 def _same_data(rows: Sequence[Row], schema_kind: KindOfSchema, draft: Draft) -> Row | None:
-    """The oldest version that writes the same data: what differs are defaults."""
+    """Return the oldest version with the same data, which differs in defaults only."""
     alike = [row for row in rows if row.schema_kind == schema_kind and {row.draft.meaning, draft.meaning} <= SAME_DATA]
     return alike[0] if alike else None
 
@@ -261,7 +262,7 @@ def _topics(model: Model, key: Key, row: Row) -> list[str]:
 
 
 def _records(model: Model, key: Key) -> Iterator[Ask]:
-    """Records by id: those of deleted versions and of schemas that are no more, too."""
+    """Yield reads of records by id, also of deleted versions and of schemas that no longer exist."""
     past = [subject for name, subject in model.namespaces[key.namespace].past if name == key.name]
     subject = model.subject(key)
     for known in [*past[-1:], *([subject] if subject is not None else [])]:
@@ -294,7 +295,7 @@ def _of_schema(reply: Reply) -> Any:
 
 
 def lists(model: Model) -> Iterator[Ask]:
-    """What this dialect says of all topics."""
+    """Yield all lists of topics of this dialect."""
     for namespace in model.namespaces:
         bound = {
             topic for place, topic in model.bindings if place == namespace and model.bound(namespace, topic) is not None

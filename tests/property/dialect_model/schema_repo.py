@@ -1,6 +1,6 @@
-"""AVRO-1124 and schema-repo: what is done and read through them, and what they must answer.
+"""AVRO-1124 and schema-repo: operations and reads, and the expected answers.
 
-Both know the default space only, and take a text for what the subject's newest schema is: Avro at first.
+Both have only the default namespace. They read a text in the format of the subject's newest schema, at first as Avro.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PLAIN = {"content-type": "text/plain"}
 
 
 def _words(policy: Policy) -> str:
-    """A policy in words that say at least as much."""
+    """Return the validator names for a policy; together they are at least as strict."""
     if policy.kind == "deny":
         words = ["deny"]
     else:
@@ -65,7 +65,7 @@ def _half(name: str, way: str | int) -> str:
 
 
 def _exact(policy: Policy) -> str | None:
-    """What a policy is exactly, when its words say more."""
+    """Return the exact policy as text, if its validator names are stricter; None otherwise."""
     if not any(isinstance(way, int) for _, way in policy.directions):
         return None
     ways = [(name, f"since {way}" if isinstance(way, int) else way) for name, way in policy.directions]
@@ -88,10 +88,10 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     if model.language(key) == "json" and DRAFTS[op.draft].format == "avro":
-        # Avro as JSON Schema, leniently: that is another matter. What is both will do.
+        # Avro read leniently as JSON Schema is not tested here: use a draft that is valid as both.
         op = op._replace(draft=next(n for n, draft in enumerate(DRAFTS) if draft.meaning == "word"))
     try:
         expected: Any = (200, _apply_operation(model, op, key))
@@ -167,7 +167,7 @@ def same(rows: list[Row], data: bytes) -> Row | None:
 
 
 def _lane(subject: Subject | None, data: bytes, *, opaque: bool) -> KindOfSchema:
-    """The lane a text goes to."""
+    """Return the kind that a text is registered as."""
     newest = subject.latest if subject is not None else None
     language = (subject.made.format if subject is not None else "") or "avro"
     if newest is not None and (newest.schema_kind.format != "opaque" or newest.schema_kind.custom_format):
@@ -194,7 +194,7 @@ def _find_visible(model: Model, key: Key) -> Subject:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """Everything these dialects say of a subject."""
+    """Yield all reads of a subject through these dialects."""
     if key.namespace:
         return
     subject, name = model.subject(key), segment(key.name)
@@ -243,7 +243,7 @@ def _of_group(reply: Reply) -> Any:
 
 
 def _of_config(policy: Policy) -> Any:
-    """Reads the policy a config means: what its words say, unless they are said to be stricter."""
+    """Return a function that reads the policy from a config: that of its validators, or the exact one beside them."""
 
     def read(reply: Reply) -> Any:
         members = dict(line.split("=", 1) for line in reply.text.splitlines() if "=" in line and line[0] != "#")
@@ -255,7 +255,7 @@ def _of_config(policy: Policy) -> Any:
 
 
 def lists(model: Model) -> Iterator[Ask]:
-    """What these dialects say of all subjects."""
+    """Yield all lists of subjects of these dialects."""
     visible_names = [key.name for key in model.names() if not key.namespace and model.present(key).is_visible(NAME)]
     names = "".join(f"{name}\n" for name in visible_names)
     yield Ask(Request("GET", "/avro1124/schemas"), (200, names), text)

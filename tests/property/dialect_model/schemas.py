@@ -1,7 +1,7 @@
-"""The schemas of the walk, and what is known about them, written down by hand.
+"""The schemas of the walk, with their compatibility written by hand.
 
-A meaning is a schema whatever its spelling; `READS` says whose data it can read. A draft is one spelling of a meaning:
-the bytes an author sends, and the text the Confluent dialect makes of them.
+A meaning is a schema in any spelling; `READS` gives the meanings whose data it can read. A draft is one spelling of a
+meaning: the bytes that a client sends, and the text that the Confluent dialect prints for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from google.protobuf.descriptor_pb2 import (
 
 
 class Draft(NamedTuple):
-    """One spelling of a schema; type is the full name of what it describes, '' for what has none."""
+    """One spelling of a schema. type is the full name of the type it declares, '' if it has none."""
 
     format: str
     meaning: str
@@ -36,7 +36,7 @@ _A, _B = '{"name":"a","type":"int"}', '{"name":"b","type":"string"'
 _R0, _R1, _R2 = _record(_A), _record(f'{_A},{_B},"default":""}}'), _record(f"{_A},{_B}}}")
 _R3, _S0 = _record('{"name":"a","type":"long"}'), _record('{"name":"x","type":"int"}', "S")
 _WORD = '{"type":"string"}'
-"""Avro and JSON Schema at once: which of them it is only the client can say."""
+"""A text that is both Avro and JSON Schema. Only the client can tell which one it is."""
 
 _J0 = '{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false}'
 _J1 = _J0.replace("}},", '},"b":{"type":"string"}},')
@@ -85,17 +85,17 @@ READS: dict[str, set[str]] = {
     "M1": {"M0", "M1"},
     "M2": {"M2"},
 }
-"""By meaning: what its readers can read."""
+"""The meanings whose data a meaning can read, by meaning."""
 
 
 SAME_DATA = {"R1", "R2"}
-"""Meanings with one parsing canonical form: it has no defaults."""
+"""Meanings with the same Parsing Canonical Form, which has no defaults."""
 
 
 def pick_draft(random: Random, like: str, *, opaque: bool = True) -> int:
-    """Draw the number of a draft, mostly of the format that is there already ('' for none).
+    """Draw the number of a draft, mostly of the format like ('' for none).
 
-    Without opaque, it is one that is read.
+    Without opaque, opaque drafts are left out.
     """
     numbers = [number for number, draft in enumerate(DRAFTS) if opaque or draft.format != "opaque"]
     suited = [number for number in numbers if DRAFTS[number].format == like]
@@ -133,8 +133,8 @@ COMPILED = {compile_draft(meaning): meaning for meaning in _FIELDS}
 
 @cache
 def interpret_bytes(data: bytes, format_name: str) -> Draft | None:
-    """What bytes are in a language; None for what is no schema of it."""
-    if format_name == "opaque":  # Anything at all, and nothing but itself.
+    """Return the draft of some bytes in a format; None if they are not a schema of it."""
+    if format_name == "opaque":  # Any text is a schema, and its only meaning is itself.
         words = data.decode("utf-8", "replace")
         return Draft("opaque", words, words, words)
     drafts = [draft for draft in DRAFTS if draft.format == format_name]

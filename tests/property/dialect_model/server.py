@@ -1,4 +1,4 @@
-"""The server in this process: every dialect behind one front, over one log, which can be replayed."""
+"""The server in this process: all dialects behind one dispatcher, over one log that can be replayed."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Server:
 
     @classmethod
     async def open(cls, folder: Path | None) -> Server:
-        """An empty world."""
+        """Return a server with an empty log."""
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
         server = cls(await Registry.open(MemoryLog()), folder)
         await server.empty()
         return server
 
     async def close(self) -> None:
-        """Release everything."""
+        """Close the node and its log."""
         await self.registry.close()
         structlog.reset_defaults()
 
@@ -55,7 +55,7 @@ class Server:
         await self.replay()
 
     async def replay(self) -> None:
-        """Forget the state and fold the log again from its first record."""
+        """Drop the state and fold the log again from its first record."""
         before = self._log
         self._log = await self._open_log()
         await self.registry.reset(self._log)
@@ -63,7 +63,7 @@ class Server:
             await before.close()
 
     async def restart(self, *, snapshot: bool) -> None:
-        """End the node and start another one on its log: from a snapshot, or from the first record."""
+        """Close the node and start another one on its log: from a snapshot, or from the first record."""
         if snapshot:
             await self.registry._save_snapshot(always=True)
         await self.registry.close()
@@ -77,16 +77,16 @@ class Server:
         return await SqliteLog.open(str(self._folder / f"{self._logs}.db"))
 
     async def answer(self, request: Request) -> Reply:
-        """Send a request. Raises `Differs` for a read that gets another answer again, or without a cache of answers."""
+        """Send a request. Raises `Differs` if a repeated read, or one without the cache, has another answer."""
         self.asked += 1
         path = request.path.partition("?")[0]
         body = request.body
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         reply = await _send_request(self._front, request, data)
         is_question = path.startswith("/compatibility/") or (path.startswith("/subjects/") and path.count("/") == 2)
-        has_clock = path.endswith("/config")  # of AVRO-1124: it begins with the present second
+        has_clock = path.endswith("/config")  # of AVRO-1124: it begins with the current second
         if (request.method == "GET" and not has_clock) or (request.method == "POST" and is_question):
-            # Now and then at once again, since the first answer may be the one that is kept.
+            # Sometimes repeat it with the cache, because the first answer may be the cached one.
             front = self._front if self.asked % 4 == 0 else self._without_cache
             again = await _send_request(front, request, data)
             if again != reply:

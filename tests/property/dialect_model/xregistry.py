@@ -1,4 +1,4 @@
-"""The xRegistry dialect: what is done and read through it, and what it must answer."""
+"""The xRegistry dialect: operations and reads, and the expected answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REFUSALS = {
 }
 _FORMATS = {"avro": "Avro/1.12", "json": "JsonSchema/draft-07", "protobuf": "Protobuf/3"}
 _CUSTOM = "words"
-"""Name of the format nobody here knows."""
+"""Name of a format that the registry does not know."""
 _IDS = {"a": "a", "b/c": "b~2Fc", "c": "c", "ü": "_~~~C3~BC"}
 """Ids of the subjects of the walk."""
 
@@ -41,7 +41,7 @@ def _at(key: Key, path: str = "") -> str:
 
 
 def draw(random: Random, model: Model, key: Key) -> Op:
-    """An operation on a schema: a version more, or one less, or the end of all."""
+    """Return an operation on a schema: a new version, a deletion of one, or a deletion of all."""
     number = random.choice([*(row.version_number for row in model.live(key)), 99])
     what = random.choice(["put"] * 6 + ["delete", "delete", "drop"])
     language = model.language(key)
@@ -51,7 +51,7 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 
 def act(model: Model, op: Op) -> Ask:
-    """The request of an operation and what it must answer; the model is as after it."""
+    """Apply an operation to the model. Return its request with the expected answer."""
     key = Key(op.namespace, op.name)
     if op.what == "put" and not _follows_latest(model, key):
         return Ask(Request("GET", "/xregistry/model"), 200, status)
@@ -63,7 +63,7 @@ def act(model: Model, op: Op) -> Ask:
 
 
 def _follows_latest(model: Model, key: Key) -> bool:
-    """Whether the policy asks for the latest version at most: the model knows no other ancestors."""
+    """Return whether the policy compares with the latest version at most: the model has no other ancestors."""
     policy = model.policy(key) if model.subject(key) is not None else _policy_of_new(model, key)
     return all(way in {"none", "latest"} for _, way in policy.directions)
 
@@ -143,7 +143,7 @@ def _format_of(schema_kind: KindOfSchema) -> str:
 
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
-    """Everything this dialect says of a schema."""
+    """Yield all reads of a schema through this dialect."""
     live = model.live(key)
     numbers = {str(row.version_number) for row in live}
     yield Ask(Request("GET", _at(key, "/versions")), (200, numbers) if live else (404, None), _of_keys)
@@ -177,7 +177,7 @@ def _of_meta(reply: Reply) -> Any:
 
 
 def lists(model: Model) -> Iterator[Ask]:
-    """What this dialect says of all groups and schemas."""
+    """Yield all lists of groups and schemas of this dialect."""
     visible_groups = {
         name or "default"
         for name, place in model.namespaces.items()

@@ -1,4 +1,4 @@
-"""One Spark session with Kafka, Avro, Delta and Iceberg from Maven Central, for tests that PyPI alone cannot run."""
+"""One Spark session with Kafka, Avro, Delta and Iceberg from Maven Central, for tests that need more than PyPI."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stele.spark import local_session
 
 
 def settings(folder: Path) -> dict[str, str]:
-    """Of the session: its own catalogue has Delta tables, `ice` has Iceberg's."""
+    """Return the settings of the session: its own catalogue has Delta tables, `ice` has Iceberg tables."""
     more = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.execution.arrow.maxRecordsPerBatch": "500"}
     return spark_settings(folder) | more
 
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """Where the session's catalogues keep their tables."""
+    """The folder of the tables of the session's catalogues."""
     with tempfile.TemporaryDirectory() as path:
         yield Path(path)
 
@@ -35,7 +35,7 @@ def spark(folder: Path) -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder need what Maven brings."""
+    """Mark all tests of this folder with `servers`, as they need packages from Maven."""
     for item in items:
         if item.nodeid.startswith("tests/spark/lakehouse/"):
             item.add_marker(pytest.mark.servers)

@@ -1,4 +1,4 @@
-"""A lake house from parts: settings for Spark with Kafka, Delta and Iceberg, pipelines over them, records to send."""
+"""Helpers for lakehouse tests: settings for Spark with Kafka, Delta and Iceberg, pipelines, and records to send."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("delta", "iceberg-spark")
 
 
 def spark_settings(warehouse: Path) -> dict[str, str]:
-    """Settings of a session that knows Kafka, Delta tables and an Iceberg catalogue `ice` in the folder."""
+    """Return settings of a session with Kafka, Delta tables, and an Iceberg catalogue `ice` in the folder."""
     return {
         "spark.jars": ",".join(str(jar) for jar in sorted(jars(_POM).glob("*.jar"))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
@@ -34,7 +34,7 @@ def spark_settings(warehouse: Path) -> dict[str, str]:
 def pipeline_file(
     folder: Path, kind: str, broker: str, registry: str, *, source: str = "", table: str = "", more: str = ""
 ) -> Path:
-    """A pipeline from Kafka into tables of a kind, in a folder of its own."""
+    """Write a pipeline from Kafka into tables of a kind, in a folder of its own, and return its path."""
     place = 'catalog = "ice"' if kind == "iceberg-spark" else f'warehouse = "{folder / "lake"}"'
     conf = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in spark_settings(folder).items())
     path = folder / "pipeline.toml"
@@ -46,7 +46,7 @@ def pipeline_file(
 
 
 def running(file: Path, *, log: Path) -> subprocess.Popen[bytes]:
-    """`stele pipeline run` in a process group of its own, which a signal ends with its JVM."""
+    """Start `stele pipeline run` in a process group of its own, so that a signal also reaches its JVM."""
     command = [sys.executable, "-m", "stele.cli", "pipeline", "run", str(file)]
     with log.open("ab") as out:
         environ = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
@@ -54,7 +54,7 @@ def running(file: Path, *, log: Path) -> subprocess.Popen[bytes]:
 
 
 def register(registry: str, subject: str, schema: object) -> int:
-    """Register an Avro schema and say its id. Raises `OSError` when the registry is away, or not ready yet."""
+    """Register an Avro schema and return its id. Raises `OSError` when the registry is unavailable or not ready."""
     answer = call(f"{registry}/subjects/{subject}/versions", "POST", {"schema": json.dumps(schema)})
     if answer.status == 503:
         raise ConnectionError(f"the registry is not ready: {answer.body}")
@@ -64,7 +64,7 @@ def register(registry: str, subject: str, schema: object) -> int:
 
 
 def open_producer(broker: str) -> Producer:
-    """A producer whose records are there once, in their order, also when it sends them again to a slow broker."""
+    """Return an idempotent producer: each record is stored once and in order, even if it is sent again."""
     return Producer({"bootstrap.servers": broker, "enable.idempotence": True})
 
 

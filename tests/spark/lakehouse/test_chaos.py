@@ -1,6 +1,6 @@
-"""A pipeline among failures: its process and its registry are killed at any moment, schemas change, records are broken.
+"""A pipeline under failures: its process and its registry are killed at any moment, schemas change, records are broken.
 
-Whatever happens, every record is a row or a dead letter, once, and in the right columns.
+In every case each record is a row or a dead letter, once, and in the right columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stele.spark.pipeline.sinks import open_sink
 pytestmark = pytest.mark.servers
 
 BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "24"))
-"""200 are the long form; each costs about two seconds, each kill about twenty."""
+"""Number of batches; 200 is the long run. Each batch takes about two seconds, each kill about twenty."""
 PER_BATCH = 40
 LEAST_KILLS = 4
 WAIT = 900  # seconds
@@ -39,7 +39,7 @@ TABLE = 'name = "shop.orders"'
 
 
 class Restarting:
-    """A registry that is killed and started again on its port, its log kept."""
+    """A registry that is killed and started again on the same port, with the same log."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._port = folder, free_port()
@@ -47,13 +47,13 @@ class Restarting:
         self._process = self._start()
 
     def restart(self, pause: float) -> None:
-        """Kill it, wait, start it."""
+        """Kill the registry, wait, and start it."""
         self.stop()
         time.sleep(pause)
         self._process = self._start()
 
     def stop(self) -> None:
-        """Kill it."""
+        """Kill the registry."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -65,7 +65,7 @@ class Restarting:
 
 
 def _patiently(call: Callable[[], int]) -> int:
-    """The answer of a registry that may be away."""
+    """Call a registry that can be unavailable, with retries, and return its answer."""
     until = time.monotonic() + 120
     while True:
         try:
@@ -77,12 +77,15 @@ def _patiently(call: Callable[[], int]) -> int:
 
 
 def _damage_record(record: bytes, chance: random.Random) -> bytes:
-    """A record nobody can read: cut, lengthened, of an unknown id, or without a frame."""
+    """Return a record that cannot be decoded: cut, lengthened, of an unknown id, or without a frame."""
     return chance.choice([record[:-1], record + b"!", b"\0\x7f\xff\xff\xff" + record[5:], b"\1" + record[1:], b""])
 
 
 class Sender(threading.Thread):
-    """Sends orders of all versions there are so far; two versions arrive on the way, and one in a hundred is broken."""
+    """Sends orders of all versions so far.
+
+    Two versions are registered meanwhile, and one record in a hundred is broken.
+    """
 
     def __init__(self, broker: str, registry: Restarting, first: int) -> None:
         super().__init__()
@@ -95,7 +98,7 @@ class Sender(threading.Thread):
         self.stopped = threading.Event()
 
     def run(self) -> None:
-        """Send, in as many parts as there are to be batches."""
+        """Send the records, in as many parts as there are batches."""
         for part in range(BATCHES):
             if part in {BATCHES // 3, 2 * BATCHES // 3}:
                 schema = (V2, V3)[len(self._ids) - 1]
@@ -117,9 +120,10 @@ class Sender(threading.Thread):
 def _kill_again_and_again(
     file: Path, log: Path, journal: BatchJournal, registry: Restarting, going: Callable[[], bool]
 ) -> int:
-    """Run the pipeline until all is sent, with SIGKILL after some batches, at any moment; how often it was killed.
+    """Run the pipeline until all records are sent, with SIGKILL after some batches, at any moment.
 
-    That is at least `LEAST_KILLS` times: a pipeline that got far before its first kills is killed when it starts again.
+    Returns the number of kills, which is at least `LEAST_KILLS`: a pipeline that got far before its first kills is
+    killed when it starts again.
     """
     chance, kills = random.Random(11), 0
     while going() or kills < LEAST_KILLS:
@@ -141,12 +145,12 @@ def _kill_again_and_again(
 
 @pytest.mark.timeout(3000)
 def test_every_record_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows and dead letters are the records that were sent; each is there once, with the columns of its version."""
+    """Rows and dead letters are the records that were sent, each once, with the columns of its version."""
     registry = Restarting(tmp_path)
     sender = None
     try:
         with kafka(tmp_path) as broker:
-            admin = AdminClient({"bootstrap.servers": broker})  # gone before its answer, it would not hear it
+            admin = AdminClient({"bootstrap.servers": broker})  # must live until its answer arrives
             admin.create_topics([NewTopic(TOPIC, num_partitions=3)])[TOPIC].result(60)
             sender = Sender(broker, registry, register(registry.url, SUBJECT, V1))
             source = f'topics = ["{TOPIC}"]\nmax_records_per_trigger = {PER_BATCH}\npatience = 600'

@@ -23,7 +23,7 @@ from stele.spark.engines.resolve import Resolver
 from stele.spark.functions import to_spark_types
 
 FOREIGN = {"time-millis", "time-micros", "wide", "null"}
-"""Leaves that `from_avro` has another type for, or none."""
+"""Types without parts that `from_avro` maps to another type, or does not support."""
 NAMED: dict[str, Any] = {
     "enum": ({"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}, lambda r: (r.choice("ABC"),) * 2),
     "fixed": ({"type": "fixed", "name": "F", "size": 9}, lambda r: (r.randbytes(9),) * 2),
@@ -32,12 +32,12 @@ KINDS = {name: leaf for name, leaf in {**LEAVES, **NAMED}.items() if name not in
 
 
 def pin_schema(document: Any) -> SchemaSnapshot:
-    """A schema under id 1, so that no registry is needed."""
+    """Return a snapshot with a schema under id 1, so that no registry is needed."""
     return SchemaSnapshot((ResolvedSchema(json.dumps(document), id=1, subject="s", version=1),))
 
 
 def leaf_record(name: str, kind: Any) -> dict[str, Any]:
-    """A leaf alone, nullable, in an array, and in a map."""
+    """Return a record with a leaf type alone, nullable, in an array, and in a map."""
     again = kind.get("name", kind) if name in NAMED else kind
     return record(
         ("a", kind),
@@ -48,7 +48,7 @@ def leaf_record(name: str, kind: Any) -> dict[str, Any]:
 
 
 def leaf_frames(name: str, document: Any) -> pa.Array[Any]:
-    """Records of it; maps have one entry at most, as Java has an order of its own."""
+    """Return records of the type. Maps have at most one entry, as Java has an order of its own."""
     random = Random(5)
     make = KINDS[name][1]
     data = [
@@ -64,20 +64,20 @@ def leaf_frames(name: str, document: Any) -> pa.Array[Any]:
 
 
 def by_spark(df: DataFrame, document: Any) -> pa.Array[Any]:
-    """What `from_avro` makes of the payloads of the column c0, with fields that may be null, as ours may."""
+    """Return what `from_avro` makes of the payloads of the column c0, with nullable fields as in Stele's types."""
     type_ = to_spark_types([Resolver(schema(document), for_spark=True).root.type])[0]
     result = df.select(from_avro(f.expr("substring(c0, 6)"), json.dumps(document)).cast(type_).alias("v")).toArrow()
     return result.column(0).combine_chunks()
 
 
 def test_the_jar_is_there(spark: SparkSession) -> None:
-    """The jar built with another Spark loads here."""
+    """A jar that was built with another Spark version loads here."""
     assert spark.version.startswith("4.1.")
     assert is_loaded(spark)
 
 
 def test_engines_agree(spark: SparkSession) -> None:
-    """Damaged records of random schemas, and lists that go deeper than their levels, are the same as elsewhere."""
+    """Damaged records of random schemas, and lists deeper than their levels, give the results of the other engines."""
     lists = [frame_record(LIST, chain(length)) for length in range(1, 6)]
     node = schema(LIST)
     cases = [*mutants(range(300, 312), 60), Case(node, {1: node}.get, pa.array(lists, pa.binary()), 2)]
@@ -86,7 +86,7 @@ def test_engines_agree(spark: SparkSession) -> None:
 
 
 def test_from_avro_reads_the_same(spark: SparkSession) -> None:
-    """Valid records of every type that Spark's function knows have the same values under the same types."""
+    """Valid records of every type that Spark's function supports have the same values and types."""
     for name, (kind, _) in KINDS.items():
         document = leaf_record(name, kind)
         column = leaf_frames(name, document)
@@ -100,7 +100,7 @@ def test_from_avro_reads_the_same(spark: SparkSession) -> None:
 
 
 def test_from_avro_reads_random_records_alike(spark: SparkSession) -> None:
-    """Nested records, general unions, arrays and maps of random schemas are what Spark's function makes of them."""
+    """Nested records, general unions, arrays and maps of random schemas are decoded as by Spark's function."""
     compared = 0
     for seed in range(400, 425):
         cases = Cases(seed)
@@ -131,7 +131,7 @@ def test_to_avro_writes_the_same(spark: SparkSession) -> None:
 
 
 def test_levels_and_wide_decimals(spark: SparkSession) -> None:
-    """A list and a decimal of fifty digits, which Spark's functions refuse, are columns and come back as they were."""
+    """A recursive list and a decimal of fifty digits, which Spark's functions refuse, survive a round trip."""
     money = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}
     document = record(("d", money), ("next", ["null", "Node"], None), name="Node")
     digits = Decimal("9" * 26 + ".25")

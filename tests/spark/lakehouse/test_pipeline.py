@@ -50,16 +50,16 @@ def registry(tmp_path: Path) -> Iterator[str]:
 
 
 def rows(spark: SparkSession, config: PipelineConfig, name: str) -> list[dict[str, object]]:
-    """What is in a table."""
+    """Return the rows of a table."""
     return [row.asDict(recursive=True) for row in open_sink(spark, config.table, name).read_table().collect()]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_topics_become_tables(spark: SparkSession, broker: str, registry: str, tmp_path: Path, kind: str) -> None:
-    """Two topics go into two tables, in batches of a bounded size.
+    """Two topics go into two tables, in batches of a limited size.
 
-    Versions arrive between runs, bad records are told with their place in the topic, and what is mended later is
-    replayed.
+    Versions are registered between runs. Bad records become dead letters with their position in the topic, and are
+    replayed when they can be decoded.
     """
     space = kind.replace("-", "_")
     orders, customers = f"{space}-orders", f"{space}-customers"

@@ -1,4 +1,4 @@
-"""A pipeline from Kafka as `stele pipeline init` writes it, and how far it is behind a real broker."""
+"""A pipeline from Kafka as `stele pipeline init` writes it, and its lag with a real broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 
 
 def test_the_first_file_runs_and_lag_is_known(spark: SparkSession, tmp_path: Path) -> None:
-    """The file for Kafka and Delta runs as it is, and after a stop the records no batch has had are counted."""
+    """The generated file for Kafka and Delta runs unchanged. After a stop, the lag counts the unprocessed records."""
     with kafka(tmp_path) as broker, serving(folder=tmp_path) as registry:
         producer = open_producer(broker)
         for topic in ("orders", "returns"):

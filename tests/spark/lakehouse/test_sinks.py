@@ -25,7 +25,7 @@ class TestDeltaInAFolder(SinkSuite):
         return TableConfig(kind="delta", warehouse=str(tmp_path / "ware house"))
 
     def history(self, table: Sink) -> int:
-        """Entries of the table's log."""
+        """Return the number of entries in the table's log."""
         return int(table.read_table().sparkSession.sql(f"DESCRIBE HISTORY {table._sql_name}").count())  # type: ignore[attr-defined]
 
 
@@ -34,11 +34,11 @@ class TestDeltaInACatalogue(TestDeltaInAFolder):
 
     @pytest.fixture
     def config(self, spark: SparkSession) -> Iterator[TableConfig]:
-        """A table by its name, in the session's own catalogue."""
+        """A table named in the session's own catalogue."""
         yield TableConfig(kind="delta")
         spark.sql("DROP TABLE IF EXISTS shop.things")
 
-    # that catalogue ends with its process, so only tables in folders can be written from two
+    # the catalogue ends with its process, so only tables in folders can be written by two processes
     test_a_writer_killed_half_way = None  # type: ignore[assignment]
 
 
@@ -53,5 +53,5 @@ class TestIcebergInACatalogue(SinkSuite):
         spark.sql("DROP TABLE IF EXISTS ice.shop.things PURGE")
 
     def history(self, table: Sink) -> int:
-        """Snapshots."""
+        """Return the number of snapshots."""
         return int(table.read_table().sparkSession.table("ice.shop.things.snapshots").count())

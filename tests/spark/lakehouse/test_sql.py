@@ -27,7 +27,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def registry(spark: SparkSession, broker: str, tmp_path: Path) -> Iterator[str]:
-    """The address of a real registry, which is the session's, like the broker."""
+    """The address of a real registry, which is set in the session with the broker's."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         spark.conf.set("stele.registry", server.url)
         spark.conf.set("stele.bootstrap", broker)
@@ -37,7 +37,7 @@ def registry(spark: SparkSession, broker: str, tmp_path: Path) -> Iterator[str]:
 
 
 def read_stream(df: DataFrame) -> list[tuple[object, ...]]:
-    """What a streaming DataFrame gives until all there is is read."""
+    """Return the rows of a streaming DataFrame up to the end of the available records."""
     assert df.isStreaming
     query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
     assert query.awaitTermination(240)
@@ -47,7 +47,8 @@ def read_stream(df: DataFrame) -> list[tuple[object, ...]]:
 def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> None:
     """CREATE STREAM of a topic, then SELECT in batch and streaming.
 
-    A version that comes between two SELECTs shows. Bad records are in a table of their own, with where they were.
+    The second SELECT has the columns of a version registered between the two. Bad records are in a table of their own,
+    with their positions.
     """
     producer = open_producer(broker)
     first = register(registry, "orders-value", V1)
@@ -73,7 +74,7 @@ def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> 
 
 
 def test_declared_columns_and_starting_offsets(spark: SparkSession, broker: str, registry: str) -> None:
-    """Columns of record and topic are declared side by side, a key as text; offsets say where reading begins."""
+    """Columns of record and topic are declared together, with a key as text; offsets set where reading begins."""
     number = register(registry, "places-value", V1)
     send(open_producer(broker), "places", [order(1, number, each) for each in range(4)])
     script(
@@ -91,7 +92,7 @@ def test_declared_columns_and_starting_offsets(spark: SparkSession, broker: str,
 
 
 def test_insert_into_a_topic(spark: SparkSession, broker: str, registry: str) -> None:
-    """INSERT makes framed records of rows, with keys, and with ids in headers where the wire has them."""
+    """INSERT writes rows as framed records, with keys, and with ids in headers if the wire uses them."""
     register(registry, "copies-value", V1)
     register(registry, "source-value", V1)
     for wire in ("confluent", "confluent-header"):

@@ -1,6 +1,6 @@
-"""Checks the history that a run left: `python -m tests.system.linearizability.check_history FILE [SECONDS]`.
+"""Checks the history of a run: `python -m tests.system.linearizability.check_history FILE [SECONDS]`.
 
-SECONDS is the lag that ids and exact versions may have (`Store.lag`); without, that of a store in files.
+SECONDS is the lag that answers to ids and exact versions may have (`Store.lag`). The default is that of a local store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.system.linearizability.stores import LOCAL_LAG_SECONDS
 
 
 def main(file: str, lag: float | str = LOCAL_LAG_SECONDS) -> int:
-    """Print what is wrong with a history, and return how much that is."""
+    """Print the violations in a history and return their number."""
     violations = find_violations(allow_lag(read_history(Path(file)), float(lag)))
     print("\n".join(violations) or "nothing is wrong")  # noqa: T201 - what the command is for
     return len(violations)

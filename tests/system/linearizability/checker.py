@@ -1,9 +1,9 @@
 """Decides whether a history is linearizable: whether its operations have an order that explains every answer.
 
-Such an order keeps each operation that ended before another one began before that one. The search is Wing and Gong's
-with Lowe's memory of what was tried: positions are sets of operations already ordered, with the state they leave.
-Operations of unknown outcome may stand anywhere after they began, or nowhere. Many of them make a search endless that a
-few explain, so a search that gives up is tried again with none of them, one, two …
+In such an order, an operation that ended before another one began comes before it. The search is the algorithm of Wing
+and Gong with Lowe's cache of positions. A position is a set of ordered operations with the state after them. An
+operation of unknown outcome may come anywhere after its begin, or not at all. Many of these make the search too long
+even if a few explain the answers. So a search that gives up is repeated with none of them, one, two …
 
 Source: J. M. Wing, C. Gong, "Testing and verifying concurrent objects" (1993); G. Lowe, "Testing for
 linearizability" (2017).
@@ -19,16 +19,16 @@ from typing import Final, NamedTuple, TypeVar
 from tests.system.linearizability.history import WRITES, Operation
 
 POSITIONS: Final = 300_000
-"""Positions of a search after which it gives up."""
+"""Number of positions after which a search gives up."""
 
 _FEW: Final = 4
-"""A search that gave up is tried again with less than so many open writes."""
+"""A search that gave up is repeated with fewer open writes than this."""
 
 S = TypeVar("S", bound=Hashable)
 
 
 class Verdict(StrEnum):
-    """What the search has found out."""
+    """Result of a search."""
 
     LINEARIZABLE = "linearizable"
     VIOLATED = "not linearizable"
@@ -36,7 +36,11 @@ class Verdict(StrEnum):
 
 
 class Finding(NamedTuple):
-    """A verdict; for a history that is not linearizable also how far any order comes, and where it ends."""
+    """A verdict with the number of positions that were tried.
+
+    If no order was found, `explained` is the most operations that any order explains, and `stuck_at` are the operations
+    that could come next there.
+    """
 
     verdict: Verdict
     positions: int
@@ -54,9 +58,9 @@ def check_linearizability(
 
     Args:
         operations: The history of one object.
-        initial: The object's state before it.
-        follow: Returns the state after an operation, None when the operation's answer contradicts the state.
-        positions: How many positions to try.
+        initial: The state of the object before the history.
+        follow: Returns the state after an operation, or None when the operation's answer contradicts the state.
+        positions: Largest number of positions to try.
     """
     rows = list(operations)
     ended = sorted((row for row in rows if row.completed is not None), key=lambda row: row.invoked)
@@ -64,7 +68,7 @@ def check_linearizability(
     search = partial(_search_order, ended, open_writes, initial, follow, positions)
     finding = search(len(open_writes))
     for most in range(_FEW if finding.verdict is Verdict.UNDECIDED else 0):
-        # Only an order is a proof: where none is found, there may be one with more of the open writes.
+        # Only a found order is a proof: if none is found, there may be one with more open writes.
         if (attempt := search(most)).verdict is Verdict.LINEARIZABLE:
             return attempt
     return finding
@@ -78,7 +82,7 @@ def _search_order(
     positions: int,
     most: int,
 ) -> Finding:
-    """Search for an order of operations that ended and of at most so many open writes."""
+    """Search for an order of all completed operations and at most `most` open writes."""
     everything = (1 << len(ended)) - 1
     stack = [(0, 0, initial)]
     tried: set[tuple[int, int, S]] = set()
@@ -98,7 +102,7 @@ def _search_order(
         for index in candidates:
             after = follow(state, ended[index])
             if after == state and not _can_change(ended[index]):
-                # It fits here and never changes anything: the rest can be ordered after it here as after it elsewhere.
+                # It fits here and changes no state, so the rest has an order after it if it has one at all.
                 next_positions = [(ordered | 1 << index, opened, state)]
                 break
             if after is not None:
@@ -116,15 +120,15 @@ def _search_order(
 
 
 def _can_change(operation: Operation) -> bool:
-    """Whether an operation changes something in some state, though perhaps not in the one at hand.
+    """Return whether an operation changes some state, even if it does not change the present one.
 
-    A registration of what is there changes nothing, but with the same answer it brings back what was deleted meanwhile.
+    A registration of an existing text changes nothing. With the same answer it restores the text after a deletion.
     """
     return operation.action in WRITES and operation.result is not None and operation.result.code == 200
 
 
 def _find_candidates(ended: Sequence[Operation], ordered: int) -> tuple[list[int], float]:
-    """Return the operations that may come next, and the time before which an operation must have begun to come next."""
+    """Return the operations that may come next, and the time before which an open write must have begun to be next."""
     until = float("inf")
     candidates = []
     for index in range((~ordered & ordered + 1).bit_length() - 1, len(ended)):

@@ -1,4 +1,4 @@
-"""Faults that befall a cluster one after another, each of a kind as often as the others."""
+"""Faults in a cluster, one after another, each kind equally often."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.system.linearizability.network import Link
 from tests.system.linearizability.node import Node
 
 _PAUSES: Final = (0.2, 2.5)
-"""Seconds that a pause or a partition lasts: some shorter, some longer than clients wait."""
+"""Shortest and longest duration of a pause or partition, in seconds. Client timeouts are in between."""
 _CLOCK_JUMPS: Final = (-315_360_000.0, -3600.0, -1.0, 0.0, 1.0, 3600.0, 315_360_000.0)
-"""Seconds, up to ten years."""
+"""Offsets of a clock in seconds, up to ten years."""
 
 
 class FaultKind(StrEnum):
-    """What happens to a node, or to the store of all."""
+    """A fault of a node or of the shared store."""
 
     KILL = "node killed"
     PAUSE = "node paused"
@@ -30,12 +30,12 @@ class FaultKind(StrEnum):
 
 
 class FaultInjector:
-    """Makes faults until told to stop.
+    """Injects faults for a given time.
 
     Args:
         nodes: The cluster.
-        restart_store: Ends the store without warning and starts it again; None where there is nothing to restart.
-        seed: Chooses the faults.
+        restart_store: Kills the store and starts it again; None if the store is no process.
+        seed: Seed of the random choice of faults.
     """
 
     def __init__(self, nodes: Sequence[Node], restart_store: Callable[[], None] | None, seed: int) -> None:
@@ -46,7 +46,7 @@ class FaultInjector:
 
     @property
     def kinds(self) -> list[FaultKind]:
-        """The faults that are possible here."""
+        """The kinds of faults that are possible in this cluster."""
         kinds = [FaultKind.KILL, FaultKind.PAUSE, FaultKind.CLOCK]
         if all(node.network for node in self._nodes):
             kinds += [FaultKind.CUT_CLIENTS, FaultKind.CUT_STORE]
@@ -55,7 +55,10 @@ class FaultInjector:
         return kinds
 
     def run(self, seconds: float) -> None:
-        """Make faults for so long, at least one of each kind. Raises AssertionError when a node ends by itself."""
+        """Inject faults for `seconds`, at least one of each kind.
+
+        Raises AssertionError when a node ends by itself.
+        """
         until = time.monotonic() + seconds
         waiting: list[FaultKind] = []
         while time.monotonic() < until or len(self.injected) < len(self.kinds):

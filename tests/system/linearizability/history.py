@@ -1,4 +1,4 @@
-"""What clients of a registry asked and what they were told, with the times by one monotonic clock."""
+"""Requests of clients to a registry and the answers, with times of one monotonic clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 WRONG_BODY: Final = -1
-"""Stands for a text that no client ever sent."""
+"""Number of a text that no client sent."""
 
 
 class Action(StrEnum):
@@ -47,7 +47,7 @@ PURGES: Final = frozenset({Action.PURGE_VERSION, Action.PURGE_SUBJECT})
 
 
 class Result(NamedTuple):
-    """An answer: 200 or the error code, and what it says.
+    """An answer: 200 or the error code, and the value.
 
     value    (version number, text) of a version, the text of an id, numbers of a list or a deletion, a verdict; None
              for errors
@@ -62,7 +62,7 @@ class Operation(NamedTuple):
 
     argument   number of the text, the version number, or (schema id, number of its text)
     invoked    nanoseconds, before the request was sent
-    completed  nanoseconds, after the answer was read; None when nobody knows whether the request was carried out
+    completed  nanoseconds, after the answer was read; None when the outcome is unknown
     schema_id  the id in the answer
     """
 
@@ -78,26 +78,26 @@ class Operation(NamedTuple):
 
 
 class History:
-    """Operations in the order of their ends; any thread may add one."""
+    """Operations in the order of their ends. Thread-safe."""
 
     def __init__(self) -> None:
         self._operations: list[Operation] = []
         self._lock = threading.Lock()
 
     def add(self, operation: Operation) -> None:
-        """Take note of an operation that has ended, or whose outcome is unknown."""
+        """Add an operation that has ended, or whose outcome is unknown."""
         with self._lock:
             self._operations.append(operation)
 
     def list_operations(self) -> list[Operation]:
-        """Return all of them."""
+        """Return all operations."""
         with self._lock:
             return list(self._operations)
 
 
 @contextmanager
 def keep_history_of_failure(history: History, file: Path) -> Iterator[None]:
-    """Write the whole history into a file when the block fails, and say so in the failure."""
+    """Write the whole history into a file when the block fails, and name the file in a note of the exception."""
     try:
         yield
     except BaseException as failure:
@@ -113,7 +113,7 @@ def write_history(operations: list[Operation], file: Path) -> None:
 
 
 def read_history(file: Path) -> list[Operation]:
-    """Return what `write_history` wrote."""
+    """Return the operations in a file of `write_history`."""
     rows = msgspec.json.Decoder(Operation).decode_lines(file.read_bytes())
     return [
         row._replace(
@@ -129,9 +129,9 @@ def _freeze_list(value: Any) -> Any:
 
 
 def allow_lag(operations: list[Operation], seconds: float) -> list[Operation]:
-    """Let what ids and exact versions were found to be have been true some seconds before the question.
+    """Return the operations with successful reads of ids and exact versions moved back by `seconds`.
 
-    That is what the registry promises of them: they never change but by a deletion. What is not found is not there.
+    The registry allows this lag for them, because they change only by a deletion. Answers of "not found" may not lag.
     """
     return [
         operation._replace(invoked=operation.invoked - int(seconds * 1e9))

@@ -1,9 +1,8 @@
-"""Nodes of one log in one process, whose steps a seed puts into an order: every run of a seed is the same.
+"""Nodes of one log in one process, whose steps run in an order chosen by a seed. Every run of a seed is the same.
 
-Each node is a whole server but its sockets: the connection's cached answers, the front, a dialect, the registry.
-Whatever a node asks of the log stops before and behind the log's own moment, until the scheduler lets one of those that
-stand there go on; now and then one stands there for long. So a node may be overtaken between an append and its answer
-by several writes of others, as if it were paused.
+Each node is a whole server without sockets: the cached answers of connections, the front, a dialect, the registry. Each
+call of the log waits before and after its effect until the scheduler lets it continue. Some calls wait for long. So
+several writes of other nodes may happen between an append and its answer, as if the node were paused.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from stele.storage.memory import MemoryLog, MemoryStore
 TEXTS: Final = 3
 SUBJECT: Final = "s"
 _LONGEST_RUN: Final = 40
-"""Turns of the event loop between two choices of the scheduler, at most."""
+"""Largest number of turns of the event loop between two choices of the scheduler."""
 _PAUSES: Final = 0.1
-"""Share of steps that are held up while others make many."""
+"""Share of steps that are paused while other nodes make many steps."""
 _LONGEST_PAUSE: Final = 80
-"""Choices of the scheduler, at most."""
+"""Longest pause, in choices of the scheduler."""
 _FAILURES: Final = 0.03
-"""Share of appends whose outcome the node is not told."""
+"""Share of appends that raise an error, so that the node does not know their outcome."""
 _WEIGHTS: Final = {
     Action.REGISTER: 30,
     Action.LOOK_UP: 6,
@@ -59,7 +58,7 @@ _PURGES: Final = {
 
 
 class _InlineExecutor(ThreadPoolExecutor):
-    """Does work at once, where it is asked for."""
+    """Runs a call in the thread that submits it."""
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
@@ -71,24 +70,24 @@ class _InlineExecutor(ThreadPoolExecutor):
 
 
 class Scheduler:
-    """Lets one of those that wait go on at a time. The time of its histories are the turns of the event loop."""
+    """Lets one waiting step at a time continue. Times in its histories are turns of the event loop."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self.now = 0
         self._choices = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        """From which choice on each may be chosen."""
+        """Waiting steps, each with the number of the first choice that may pick it."""
 
     async def wait_turn(self) -> None:
-        """Stand still until chosen."""
+        """Wait until the scheduler picks the caller."""
         turn = asyncio.get_running_loop().create_future()
         is_paused = self.random.random() < _PAUSES
         self._waiting.append((self._choices + is_paused * self.random.randrange(_LONGEST_PAUSE), turn))
         await turn
 
     async def run(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
-        """Return when all work is done. Raises what is raised there first."""
+        """Run coroutines until all are done. Raises the first exception among them."""
         tasks = [asyncio.create_task(row) for row in work]
         while not all(task.done() for task in tasks):
             for _ in range(self.random.randint(1, _LONGEST_RUN)):
@@ -109,7 +108,7 @@ class Scheduler:
 
 
 class ScheduledLog(MemoryLog):
-    """A handle whose appends and tails wait for their turns; turns of writers are not fair."""
+    """A log handle whose appends and reads wait for the scheduler. Writers take no fair turns."""
 
     def __init__(self, shared: MemoryStore, scheduler: Scheduler, *, notices_at_once: bool) -> None:
         super().__init__(shared)
@@ -121,7 +120,7 @@ class ScheduledLog(MemoryLog):
         return self._notices_at_once
 
     def has_changed(self) -> bool:
-        """Where notices may be late, they come now and then."""
+        """Return whether the log changed. If notices may be late, return False in 70 % of the calls."""
         return super().has_changed() if self._notices_at_once or self._scheduler.random.random() < 0.3 else False
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
@@ -152,11 +151,11 @@ class _Node:
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(self.front), base_url="http://registry")
 
     async def send_request(self, operation: Operation) -> Answer:
-        """As a connection does: answer at once what is known, else ask the front. Raises `OutcomeUnknown`."""
+        """Return a cached answer if the front has one, or the answer of the front. Raises `OutcomeUnknown`."""
         method, path, body = make_request(operation)
         request = self._http.build_request(method, path, json=body)
         headers = [(name.lower(), value) for name, value in request.headers.raw]
-        place = ("http", None)  # what httpx says
+        place = ("http", None)  # as httpx sets it
         received = ReceivedRequest(method, path.encode(), headers, request.content, place, "registry", "127.0.0.2")  # type: ignore[arg-type]
         known = self.front.find_answer_at_once(received)
         response = httpx.Response(200, content=known[2]) if known else await self._http.send(request)
@@ -170,10 +169,10 @@ class _Clients:
         self._history = history
         self._ids: dict[int, int] = {}
         self._next: tuple[Action, Any] | None = None
-        """What follows a soft-deletion: purges that come by chance are refused most often."""
+        """The purge that follows a soft-deletion. Without it, most purges would be refused."""
 
     async def send_requests(self, client: int, count: int) -> None:
-        """Send requests one after another."""
+        """Send `count` requests, one after another."""
         for _ in range(count):
             await self._scheduler.wait_turn()
             node = self._scheduler.random.randrange(len(self._nodes))
@@ -184,7 +183,7 @@ class _Clients:
                 if operation.action in WRITES:
                     self._history.add(operation)
                 continue
-            await asyncio.sleep(0)  # The answer is read after it was sent: times that are equal have no order.
+            await asyncio.sleep(0)  # The answer is read one turn after it was sent, so that the times differ.
             done = operation._replace(completed=self._scheduler.now, result=answer.result, schema_id=answer.schema_id)
             self._history.add(done)
             if operation.action in _PURGES and answer.result.code == 200:
@@ -213,9 +212,9 @@ class _Clients:
 async def run_interleaved(
     seed: int, *, nodes: int = 2, clients: int = 5, operations: int = 12, notices_at_once: bool = True
 ) -> list[Operation]:
-    """Return what clients of nodes were told, each of whom sends so many requests.
+    """Return the history of clients that send `operations` requests each to random nodes.
 
-    notices_at_once: whether a node always knows that another one has written; else it is told now and then.
+    notices_at_once: whether a node sees at once that another node has written; otherwise it sees it later.
     """
     asyncio.get_running_loop().set_default_executor(_InlineExecutor(1))
     scheduler, store, history = Scheduler(Random(seed)), MemoryStore(), History()

@@ -1,4 +1,4 @@
-"""What holds for a whole history besides linearizability of each subject: ids, bodies, acknowledged registrations."""
+"""Checks of a whole history: linearizable subjects, unique ids, correct bodies, no lost registrations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.system.linearizability.subject_model import SubjectState, follow_oper
 
 
 def find_violations(operations: list[Operation]) -> list[str]:
-    """Return everything that is wrong with a history, in sentences; histories too hard to decide are wrong, too."""
+    """Return all violations in a history as sentences. A history that is too hard to decide counts as one."""
     return [
         *_find_reissued_ids(operations),
         *_find_wrong_bodies(operations),
@@ -65,7 +65,7 @@ def _find_wrong_bodies(operations: Iterable[Operation]) -> Iterator[str]:
 
 
 def _find_lost_registrations(operations: list[Operation]) -> Iterator[str]:
-    """An acknowledged id of a subject without purges resolves, whenever it is asked for later."""
+    """Yield reads by id that miss an acknowledged registration, in subjects without purges."""
     purged = {operation.subject for operation in operations if operation.action in PURGES}
     acknowledged: Mapping[int, int] = {
         operation.schema_id: operation.completed

@@ -1,7 +1,7 @@
-"""Networks of nodes: a namespace for each, with one link to the clients and one to the store, which can be cut.
+"""Networks of nodes: a network namespace for each, with one link to the clients and one to the store.
 
-A store listens on 127.0.0.1 of the test. In a node's namespace relays listen on the same ports of its own 127.0.0.1 and
-pass everything on over the link to the store. So a node has the same URL of the store wherever it runs.
+Each link can be cut. A store listens on 127.0.0.1 of the test. In a node's namespace, relays listen on the same ports
+of its own 127.0.0.1 and pass all data over the link to the store. So the URL of the store is the same for all nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.system.linearizability import relay
 
 
 class Link(StrEnum):
-    """What a node talks to over a link."""
+    """A link of a node."""
 
     CLIENTS = "c"
     STORE = "s"
@@ -29,20 +29,20 @@ class NodeNetwork:
     def __init__(self, number: int) -> None:
         self._name = f"stele-{os.getpid()}-{number}"
         self._devices = {link: f"st{os.getpid()}{link}{number}" for link in Link}
-        # 100.64.0.0/10 is set aside for carriers (RFC 6598): neither this machine nor a container uses it.
+        # 100.64.0.0/10 is reserved for carriers (RFC 6598): neither this machine nor a container uses it.
         block = f"100.{64 + os.getpid() % 64}.{os.getpid() // 64 % 64 * 4 + number % 4}"
         self._addresses = {Link.CLIENTS: (f"{block}.1", f"{block}.2"), Link.STORE: (f"{block}.5", f"{block}.6")}
-        # Without the device of a link its packets would leave by the default route, and a gateway might answer them.
+        # While the device of a link is down, its packets would take the default route, and a gateway might answer.
         self._sinks = [(f"{block}.{first}/30", "dev", "lo", "metric", "4096") for first in (0, 4)]
 
     @property
     def address(self) -> str:
-        """Where clients reach the node."""
+        """Address at which clients reach the node."""
         return self._addresses[Link.CLIENTS][1]
 
     @property
     def store_address(self) -> str:
-        """Where the node reaches the store."""
+        """Address at which the node reaches the store."""
         return self._addresses[Link.STORE][0]
 
     def wrap_command(self, command: Sequence[str]) -> list[str]:
@@ -58,7 +58,7 @@ class NodeNetwork:
         _run_ip("link", "set", self._devices[link], "up")
 
     def add(self) -> None:
-        """Make namespace and links. Raises AssertionError where this is not allowed."""
+        """Create the namespace and its links. Raises AssertionError without the permission."""
         _run_ip("netns", "add", self._name)
         _run_ip("-n", self._name, "link", "set", "lo", "up")
         for sink in self._sinks:
@@ -72,7 +72,7 @@ class NodeNetwork:
             _run_ip("-n", self._name, "link", "set", f"{link}0", "up")
 
     def remove(self) -> None:
-        """Take namespace and links away."""
+        """Delete the namespace and its links."""
         for sink in self._sinks:
             subprocess.run(["ip", "route", "del", *sink], capture_output=True, check=False)
         for device in self._devices.values():
@@ -82,7 +82,7 @@ class NodeNetwork:
 
 @contextmanager
 def open_network(number: int, store_ports: Sequence[int]) -> Iterator[NodeNetwork]:
-    """Make the network of a node, with relays to these ports; it is gone at the end.
+    """Create the network of a node with relays to the ports of the store, and delete it at the end.
 
     Raises AssertionError where network namespaces are not allowed.
     """
@@ -100,7 +100,7 @@ def open_network(number: int, store_ports: Sequence[int]) -> Iterator[NodeNetwor
 
 @contextmanager
 def open_relay(port: int, address: str) -> Iterator[None]:
-    """Pass what comes to a port of 127.0.0.1 on to that port of an address, such as a node's."""
+    """Relay connections from a port of 127.0.0.1 to the same port of an address, such as a node's."""
     with _run_relay([], ("127.0.0.1", port, address, port)):
         yield
 

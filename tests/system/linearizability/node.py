@@ -1,4 +1,4 @@
-"""One node of a cluster under test: a `stele serve` process that is killed, paused and misled about the time."""
+"""A node of a cluster under test: a `stele serve` process that can be killed and paused, and whose clock can be set."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ START_SECONDS: Final = 120.0
 
 
 class Node:
-    """A node over a store; with a network of its own, its links can be cut.
+    """A node over a store. If it has a network of its own, its links can be cut.
 
     Args:
-        number: Its place in the cluster.
+        number: Its index in the cluster.
         store: URL of the store.
-        folder: Where its output and the offset of its clock go.
-        network: Its network namespace; None: it shares that of the test.
+        folder: Folder for its output, its state and the offset of its clock.
+        network: Its network namespace; None: that of the test.
     """
 
     def __init__(self, number: int, store: str, folder: Path, network: NodeNetwork | None = None) -> None:
@@ -44,7 +44,7 @@ class Node:
         shifted_clock.set_clock_offset(self._clock, 0)
 
     def start(self) -> None:
-        """Start the process; it gets ready by itself."""
+        """Start the process. Does not wait until it is ready."""
         self._was_ready = False
         arguments = [str(self._clock), "serve", "--store", self._store, "--log-level", "warning", "--insecure"]
         arguments += ["--host", self._host, "--port", str(self._port)]
@@ -63,7 +63,7 @@ class Node:
             )
 
     def is_ready(self) -> bool:
-        """Whether the node says that it serves."""
+        """Return whether the node reports that it is ready."""
         try:
             is_ready = httpx.get(f"{self.url}/health/ready", timeout=1).status_code == 200
         except httpx.TransportError:
@@ -72,7 +72,7 @@ class Node:
         return is_ready
 
     def wait_ready(self, seconds: float = START_SECONDS) -> None:
-        """Return when the node is ready; starts it again when it gave up because the store could not be reached."""
+        """Wait until the node is ready. Starts it again if it gave up because the store was not reachable."""
         until = time.monotonic() + seconds
         while not self.is_ready():
             self.require_running()
@@ -91,26 +91,26 @@ class Node:
             self.start()
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def pause(self) -> None:
-        """Stop the process where it is."""
+        """Stop the process with SIGSTOP."""
         self._send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a stopped process go on."""
+        """Continue a stopped process."""
         self._send(signal.SIGCONT)
 
     def shift_clock(self, seconds: float) -> None:
-        """Put the clock of the node ahead, or behind."""
+        """Set the offset of the node's clock."""
         shifted_clock.set_clock_offset(self._clock, seconds)
 
     def read_output(self) -> str:
-        """The end of what the node has printed."""
+        """Return the last 3,000 characters of the node's output."""
         return self.output.read_text(errors="replace")[-3000:]
 
     def _send(self, number: signal.Signals) -> None:

@@ -27,7 +27,7 @@ async def main(host: str, port: str, target: str, target_port: str) -> None:
         await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
 
     server = await asyncio.start_server(relay, host, int(port))
-    print("ready", flush=True)  # noqa: T201 - whoever started this waits for it
+    print("ready", flush=True)  # noqa: T201 - the parent process waits for it
     await server.serve_forever()
 
 

@@ -1,4 +1,4 @@
-"""One run: a cluster over a store, clients, faults, and the verdict on what the clients were told."""
+"""One run: a cluster over a store, clients, faults, and the check of the clients' history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENTS: Final = 6
 
 
 class Report(NamedTuple):
-    """What happened in a run, and what was wrong with it."""
+    """Outcomes of the requests of a run, its faults, and the violations in its history."""
 
     outcomes: Mapping[str, int]
     faults: Mapping[FaultKind, int]
@@ -37,9 +37,9 @@ class Report(NamedTuple):
 def run_with_faults(
     store: Store, folder: Path, seconds: float, seed: int, history: History, *, has_partitions: bool
 ) -> Report:
-    """Have clients work and faults happen for so long, then heal everything, read everything, and check the history.
+    """Run clients and faults for `seconds`, end all faults, read everything, and check the history.
 
-    The history takes what happens. Raises AssertionError when a node ends by itself or does not get ready again.
+    The operations are added to `history`. Raises AssertionError when a node ends by itself or does not get ready again.
     """
     with _run_cluster(store, folder, has_partitions=has_partitions) as nodes:
         workload = Workload([node.url for node in nodes], history, CLIENTS, seed)

@@ -1,7 +1,6 @@
-"""The command `stele` with a wall clock that a test may set: `python shifted_clock.py FILE serve …`, or as a module.
+"""The command `stele` with a wall clock that a test can set: `python shifted_clock.py FILE serve …`, or as a module.
 
-FILE holds the nanoseconds to add. What measures durations is not touched, as the system's monotonic clock is not when
-an administrator or NTP sets the time.
+FILE holds the nanoseconds to add. The monotonic clock is unchanged, as when an administrator or NTP sets the time.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _OFFSET = struct.Struct("<q")
 
 
 def set_clock_offset(file: Path, seconds: float) -> None:
-    """Make the clock of the process that reads this file go ahead by so many seconds, or behind."""
+    """Set the offset in seconds of the clock of the process that reads this file. It may be negative."""
     with file.open("r+b" if file.exists() else "wb") as target:
         target.write(_OFFSET.pack(int(seconds * 1e9)))
 
@@ -34,7 +33,7 @@ def _shift_clock(file: str) -> None:
 
 
 def main() -> None:
-    """Do what the command line asks for."""
+    """Shift the clock, then run the command with the remaining arguments."""
     _shift_clock(sys.argv.pop(1))
     from stele.cli import main as run_command
 

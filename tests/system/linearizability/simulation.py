@@ -1,4 +1,4 @@
-"""Histories of clients of a simulated registry that is linearizable, but for faults planted in it."""
+"""Histories of clients of a simulated registry that is linearizable, except for a fault that is planted in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUBJECT = "simulated"
 
 
 class Fault(StrEnum):
-    """What the simulated registry does wrong, once."""
+    """An error that the simulated registry makes once."""
 
     LOST_WRITE = "an acknowledged registration has no effect"
     STALE_READ = "a read is answered from an older state"
@@ -23,7 +23,7 @@ class Fault(StrEnum):
 
 
 def choose_argument(action: Action, random: Random, ids: dict[int, int], versions: int = 6) -> Any:
-    """Return an argument for an action; ids are those of texts that are known."""
+    """Return an argument for an action. `ids` maps known texts to their schema ids."""
     if action in {Action.REGISTER, Action.LOOK_UP, Action.CHECK_COMPATIBILITY}:
         return random.randrange(TEXTS)
     if action is Action.GET_BY_ID:
@@ -36,10 +36,10 @@ def choose_argument(action: Action, random: Random, ids: dict[int, int], version
 def simulate_history(
     random: Random, operations: int, clients: int = 4, unknown: float = 0.05, fault: Fault | None = None
 ) -> list[Operation]:
-    """Return operations of clients side by side, each of which takes effect at one moment between its ends.
+    """Return operations of concurrent clients. Each takes effect at one moment between its begin and its end.
 
-    The last ones are reads after everything else. A fault is planted in the first operation that it fits, from the
-    middle on; then there is nothing but these reads, for another operation might undo what is wrong.
+    The last operations are reads after all others. A fault is planted in the first operation that it fits, from the
+    middle on. Then only these reads follow, because another operation might undo the fault.
     """
     plan = sorted(_plan_operations(random, operations, clients))
     state, ids, history = SubjectState(), {}, []
@@ -107,7 +107,7 @@ def _plant_fault(
     if fault is Fault.RESURRECTED_DELETE and row.action is Action.PURGE_VERSION and before != after:
         return row, before
     if fault is Fault.STALE_READ and row.action is Action.LIST_VERSIONS:
-        # Older than everything that goes on beside the read.
+        # A state older than all operations that are concurrent with the read.
         old = [state for at, state in states if at < row.invoked - 500]
         stale = apply_operation(old[-1], row)[1] if old else row.result
         between = {apply_operation(state, row)[1] for at, state in states if at >= row.invoked - 500}
@@ -117,12 +117,12 @@ def _plant_fault(
     if fault is Fault.WRONG_BODY and row.action is not Action.REGISTER:
         return row._replace(result=Result(200, (row.result.value[0], WRONG_BODY))), after
     if fault is Fault.REISSUED_ID and row.schema_id is not None:
-        # The id is that of an earlier text; the tests give each simulated subject a text 0 with this id.
+        # The id of text 0 of another subject, which the tests add to each history.
         return row._replace(schema_id=FIRST_ID), after
     return None
 
 
 FIRST_ID = 10**6
-"""An id that another subject's text has."""
+"""Schema id of a text of another subject."""
 
 OTHER_SUBJECT = Operation(9, 0, Action.REGISTER, "other", 0, 0, 1, Result(200, (1, 0)), FIRST_ID)

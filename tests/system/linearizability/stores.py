@@ -13,21 +13,21 @@ from tests.support.mariadb import mariadb
 from tests.support.postgres import postgres
 
 LOCAL_LAG_SECONDS: Final = 0.001
-"""A node over files gives answers to ids again for so long without asking (`server.answer_cache`)."""
+"""Time in seconds for which a node over a local store repeats answers to ids from `server.answer_cache`."""
 IMMUTABLE_LAG_SECONDS: Final = 30.0
-"""A node that a store tells of changes answers from memory what never changes but by a deletion.
+"""Time in seconds for which a node over a remote store repeats answers that only a deletion can change.
 
-It does so also while it is cut off.
+It does so also while it is cut off from the store.
 """
 
 
 class Store(NamedTuple):
-    """A store that runs.
+    """A running store.
 
-    url      what `stele serve --store` is given
-    ports    TCP ports of 127.0.0.1 on which nodes reach it
-    restart  ends it without warning and starts it again; None where nothing runs
-    lag      seconds by which answers to ids and exact versions may be behind, since they come from memory
+    url      value of `stele serve --store`
+    ports    TCP ports of 127.0.0.1 at which nodes reach it
+    restart  kills it and starts it again; None if it is no process
+    lag      largest lag of answers to ids and exact versions, in seconds, because they come from memory
     """
 
     url: str

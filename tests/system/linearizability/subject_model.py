@@ -1,7 +1,7 @@
-"""What one subject of a registry does when requests come one after another: the specification that histories meet.
+"""Model of one subject under sequential requests: the specification that histories are checked against.
 
-Texts are numbered. Text N has a field of the type N % 4 of int, long, float, double, so a text can read data of another
-one when its type is not before the other's (Avro's promotions), and the policy BACKWARD refuses the rest.
+Texts are numbered. Text N has a field of the type N % 4 of int, long, float, double. A text can read the data of
+another one if its type is the same or a later one (Avro's promotions). The policy BACKWARD refuses the others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ModelVersion(NamedTuple):
 
 
 class SubjectState(NamedTuple):
-    """All versions in order, and the texts that were ever deleted for good, whose first ids are gone."""
+    """All versions in order, and the texts that were ever purged, whose first ids no longer exist."""
 
     versions: tuple[ModelVersion, ...] = ()
     purged: frozenset[int] = frozenset()
@@ -46,14 +46,14 @@ class SubjectState(NamedTuple):
 
 
 def make_text(subject: str, number: int) -> str:
-    """Return a text of the subject in the form in which the registry gives it back."""
+    """Return a text of the subject in the form in which the registry returns it."""
     field = {"name": "a", "type": _TYPES[number % len(_TYPES)], "doc": f"text {number}"}
     schema = {"type": "record", "name": subject.replace("-", "_"), "fields": [field]}
     return json.dumps(schema, separators=(",", ":"))
 
 
 def number_of_text(subject: str, text: str) -> int:
-    """Inverse of `make_text`; `WRONG_BODY` for every other text."""
+    """Return the number of a text of `make_text`, or `WRONG_BODY` for any other text."""
     return next((number for number in range(TEXTS) if make_text(subject, number) == text), WRONG_BODY)
 
 
@@ -63,18 +63,18 @@ def apply_operation(state: SubjectState, operation: Operation) -> tuple[SubjectS
 
 
 def follow_operation(state: SubjectState, operation: Operation) -> SubjectState | None:
-    """Return the state after an operation, None when its answer is not the one this state gives."""
+    """Return the state after an operation, or None if its answer is not that of the model."""
     after, result = apply_operation(state, operation)
     if operation.result is None or operation.result == result:
         return after
     if operation.action is Action.GET_BY_ID and operation.result == SCHEMA_NOT_FOUND:
-        # The text is there again, under another id.
+        # The text was registered again and has another id.
         return state if operation.argument[1] in state.purged else None
     return None
 
 
 def can_read(reader: int, writer: int) -> bool:
-    """Whether one text can read the data of another one."""
+    """Return whether one text can read the data of another one."""
     return reader % len(_TYPES) >= writer % len(_TYPES)
 
 

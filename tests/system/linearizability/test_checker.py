@@ -1,4 +1,4 @@
-"""The checker of histories: agrees with trying all orders, accepts what is in order, finds every planted fault."""
+"""The checker of histories agrees with a search of all orders, accepts correct histories and finds planted faults."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _verdict(*operations: Operation) -> Verdict:
 
 
 def test_a_read_after_a_registration_sees_it() -> None:
-    """A list that misses what was acknowledged before it began is a violation; one beside the registration is not."""
+    """A list that lacks a version registered before it began is a violation; a concurrent list may lack it."""
     registered = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
     assert _verdict(registered, _operation(Action.LIST_VERSIONS, None, 11, 12, SUBJECT_NOT_FOUND)) is Verdict.VIOLATED
     assert (
@@ -59,7 +59,7 @@ def test_a_read_after_a_registration_sees_it() -> None:
 
 
 def test_an_unknown_outcome_may_come_late_or_never() -> None:
-    """A registration without an answer may be seen or not, but not seen first and gone afterwards."""
+    """A registration of unknown outcome may take effect or not, but its version must not disappear again."""
     unknown = _operation(Action.REGISTER, 0, 0, None)
     full_listing = _operation(Action.LIST_VERSIONS, None, 30, 40, Result(200, (1,)))
     empty_listing = _operation(Action.LIST_VERSIONS, None, 10, 20, SUBJECT_NOT_FOUND)
@@ -76,9 +76,9 @@ def test_two_registrations_do_not_get_one_number() -> None:
 
 
 def test_a_slow_registration_may_bring_back_what_was_there_before_it() -> None:
-    """One that could have found its version also could have made it again, after that was deleted for good.
+    """A slow registration of an existing version may also have created it again after a concurrent purge.
 
-    To take it for the former, since it changes nothing there, would leave the rest without an order.
+    If the checker took it only for a look-up, which changes nothing, the rest would have no order.
     """
     text = Result(200, (1, 0))
     history = [
@@ -94,7 +94,7 @@ def test_a_slow_registration_may_bring_back_what_was_there_before_it() -> None:
 
 
 def test_ids_and_versions_may_be_behind_where_that_is_allowed() -> None:
-    """To find a version that was deleted a moment before is a violation, but not within the lag; a list always is."""
+    """A read of a deleted version is a violation, except within the allowed lag. A list has no lag."""
     registered = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
     deleted = _operation(Action.SOFT_DELETE_SUBJECT, None, 20, 30, Result(200, (1,)))
     version_read = _operation(Action.GET_VERSION, 1, 40, 50, Result(200, (1, 0)))
@@ -106,14 +106,14 @@ def test_ids_and_versions_may_be_behind_where_that_is_allowed() -> None:
 
 
 def test_a_search_without_end_is_undecided() -> None:
-    """The search gives up after the positions it may try, and says so."""
+    """A search over its limit of positions is undecided."""
     history = simulate_history(Random(1), 60)
     finding = check_linearizability(history, SubjectState(), follow_operation, positions=5)
     assert finding.verdict is Verdict.UNDECIDED
 
 
 def test_one_of_many_unanswered_writes_explains_an_answer() -> None:
-    """Orders of thirty writes that nobody answered are too many to try; that one of them happened is soon found."""
+    """Thirty writes of unknown outcome have too many orders to try, but an order with one of them is found soon."""
     refused = _operation(Action.SOFT_DELETE_VERSION, 1, 41, 45, Result(40406))
     history = [
         _operation(Action.REGISTER, 0, 0, 1, Result(200, (1, 0))),
@@ -131,7 +131,7 @@ def test_one_of_many_unanswered_writes_explains_an_answer() -> None:
 @settings(max_examples=scale_examples(60))
 @given(st.integers(0, 2**32), st.integers(1, 8), st.floats(0, 0.15))
 def test_histories_of_a_linearizable_registry_are_accepted(seed: int, clients: int, unknown: float) -> None:
-    """Whatever clients do side by side, with unknown outcomes, nothing is found where nothing is wrong."""
+    """A correct history of concurrent clients with unknown outcomes has no violations."""
     assert find_violations(simulate_history(Random(seed), 80, clients, unknown)) == []
 
 
@@ -144,7 +144,7 @@ def test_every_planted_fault_is_found(fault: Fault, seed: int) -> None:
 
 
 def _is_explained(history: list[Operation]) -> bool:
-    """Try all orders of all choices of unknown operations."""
+    """Return whether some order of some choice of unknown operations explains the history, by trying all of them."""
     ended = [row for row in history if row.completed is not None]
     unknown = [row for row in history if row.completed is None]
     for choice in range(1 << len(unknown)):
@@ -169,7 +169,7 @@ def _is_explained(history: list[Operation]) -> bool:
 @settings(max_examples=scale_examples(150))
 @given(st.integers(0, 2**32))
 def test_the_checker_agrees_with_trying_all_orders(seed: int) -> None:
-    """Short histories, half of which are doctored, get the verdict that trying every order gives."""
+    """Short histories, half of them with a changed answer, get the verdict of a search of all orders."""
     random = Random(seed)
     history = simulate_history(random, 6, clients=3, unknown=0.3)[:6]
     if random.random() < 0.5:
@@ -183,7 +183,7 @@ def test_the_checker_agrees_with_trying_all_orders(seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def http() -> Iterator[httpx.Client]:
-    """A registry in this process."""
+    """Run a registry in this process and yield a client."""
     with registry() as box, httpx.Client(transport=box.transport, base_url=box.url) as client:
         yield client
 
@@ -194,7 +194,7 @@ _subjects = count()
 @settings(max_examples=scale_examples(60))
 @given(seed=st.integers(0, 2**32))
 def test_the_model_answers_as_a_registry_does(http: httpx.Client, seed: int) -> None:
-    """Any requests about a subject, one after another, get the answers of the model."""
+    """Random sequential requests about a subject get the answers of the model."""
     random, subject = Random(seed), f"s-{next(_subjects)}"
     state, ids = SubjectState(), {}
     for _ in range(40):
@@ -209,7 +209,7 @@ def test_the_model_answers_as_a_registry_does(http: httpx.Client, seed: int) -> 
 
 
 def test_a_run_that_fails_leaves_its_history(tmp_path: Path) -> None:
-    """The failure names a file with every operation, and the command that checks it finds what was wrong."""
+    """A failure names a file with every operation, and the check of this file finds the violation."""
     file = tmp_path / "kept" / "history.jsonl"
     operations = simulate_history(Random(3), 80, unknown=0.1)
     operations.append(_operation(Action.GET_BY_ID, (1, 0), 10**6, 10**6 + 1, Result(200, WRONG_BODY)))
@@ -224,6 +224,6 @@ def test_a_run_that_fails_leaves_its_history(tmp_path: Path) -> None:
 
 
 def test_texts_are_told_apart() -> None:
-    """A text is known by its number; a changed one is known as nobody's."""
+    """A text is recognised by its number, and a text of another subject gives -1."""
     assert number_of_text("s-1", make_text("s-1", 5)) == 5
     assert number_of_text("s-1", make_text("s-2", 5)) == -1

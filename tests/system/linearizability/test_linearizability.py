@@ -1,8 +1,8 @@
-"""Three nodes over one store stay linearizable, lose nothing and repeat nothing, whatever befalls them.
+"""Three nodes over one store stay linearizable, lose nothing and repeat nothing under faults.
 
-`STELE_LINEARIZABILITY_SECONDS` says how long faults happen: 600 in `make test-long`. `STELE_LINEARIZABILITY_SEED`
-chooses requests and faults; threads and processes still make every run another one. A run that fails leaves its
-history in `build/linearizability`.
+`STELE_LINEARIZABILITY_SECONDS` is the duration of the faults in seconds: 600 in `make test-long`.
+`STELE_LINEARIZABILITY_SEED` chooses requests and faults. Runs of one seed still differ, because of threads and
+processes. A run that fails leaves its history in `build/linearizability`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _run(name: str, folder: Path, seconds: float, *, has_partitions: bool) -> No
 
 @pytest.mark.timeout(1200)
 def test_nodes_of_one_file_stay_linearizable(tmp_path: Path) -> None:
-    """Kills, pauses and clock jumps of processes that share a SQLite file."""
+    """Processes that share a SQLite file stay linearizable under kills, pauses and clock jumps."""
     _run("sqlite", tmp_path, _seconds(7), has_partitions=False)
 
 
@@ -47,5 +47,5 @@ def test_nodes_of_one_file_stay_linearizable(tmp_path: Path) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", STORES)
 def test_nodes_stay_linearizable_with_partitions(name: str, tmp_path: Path) -> None:
-    """The same over every store, restarted now and then, with networks of clients and of the store that break."""
+    """Nodes over every store stay linearizable under network partitions and restarts of the store, too."""
     _run(name, tmp_path, _seconds(25), has_partitions=True)

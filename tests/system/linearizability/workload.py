@@ -1,4 +1,4 @@
-"""Clients that send requests about a few subjects at a time through all nodes, and write down what they are told."""
+"""Clients that send requests about a few subjects at a time to all nodes, and record the answers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.system.linearizability.subject_model import TEXTS, make_text, number_
 
 TIMEOUT_SECONDS: Final = 2.0
 RECOVERY_SECONDS: Final = 60.0
-"""How long a node may fail after all faults have ended."""
+"""Longest time for which a node may fail after all faults have ended, in seconds."""
 SUBJECTS_AT_ONCE: Final = 3
 OPERATIONS_PER_SUBJECT: Final = 100
-"""Then another subject takes its place: checking costs more than in proportion to the length of a history."""
+"""Operations after which a new subject replaces this one. Checking time grows faster than the length of a history."""
 _WEIGHTS: Final = {
     Action.REGISTER: 30,
     Action.LOOK_UP: 10,
@@ -74,8 +74,8 @@ def make_request(operation: Operation) -> tuple[str, str, Any]:
 
 
 def read_response(operation: Operation, response: httpx.Response) -> Answer:
-    """Return what a response says. Raises `NotCarriedOut`, `OutcomeUnknown`."""
-    if response.status_code == httpx.codes.REQUEST_TIMEOUT:  # it came too slowly, on a busy machine
+    """Return the answer in a response. Raises `NotCarriedOut`, `OutcomeUnknown`."""
+    if response.status_code == httpx.codes.REQUEST_TIMEOUT:  # the request arrived too slowly, on a busy machine
         raise NotCarriedOut(response.text)
     if response.status_code >= 500:
         raise OutcomeUnknown(response.text)
@@ -118,13 +118,13 @@ _REQUESTS: Final[dict[Action, Callable[[Any], tuple[str, str, int | None]]]] = {
 
 
 class Subject:
-    """A subject that clients work on, with what they have learned about it. Every other one is never purged."""
+    """A subject that clients work on, with the ids that they have seen. Subjects with even numbers are never purged."""
 
     def __init__(self, number: int) -> None:
         self.name = f"subject-{number}"
         self.weights = _WEIGHTS if number % 2 else _WEIGHTS_WITHOUT_PURGES
         self.ids: dict[int, int] = {}
-        """Schema id → text."""
+        """Number of the text by schema id."""
         self.operations = 0
 
     def choose_operation(self, random: Random) -> tuple[Action, Any]:
@@ -144,10 +144,10 @@ class Workload:
     """The clients of a run.
 
     Args:
-        urls: The nodes.
-        history: Takes what happens.
-        clients: How many send requests side by side.
-        seed: Chooses the requests.
+        urls: URLs of the nodes.
+        history: Receives the operations.
+        clients: Number of concurrent clients.
+        seed: Seed of the random choice of requests.
     """
 
     def __init__(self, urls: Sequence[str], history: History, clients: int, seed: int) -> None:
@@ -162,12 +162,12 @@ class Workload:
         self._threads = [threading.Thread(target=self._run_client, args=(client,)) for client in range(clients)]
 
     def start(self) -> None:
-        """Let the clients begin."""
+        """Start the clients."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Wait for the last answers. Raises what went wrong in a client."""
+        """Stop the clients and wait for their last answers. Raises the exception of a client."""
         self._is_stopped.set()
         for thread in self._threads:
             thread.join()
@@ -175,7 +175,7 @@ class Workload:
             raise self._failure
 
     def read_everything(self) -> None:
-        """Ask every node for every subject, and any of them for every id, when all is well again.
+        """Read every subject from every node, and every id from a random node, after all faults have ended.
 
         Raises AssertionError when a node does not answer.
         """
@@ -226,7 +226,7 @@ class Workload:
     def _send(
         self, http: httpx.Client, client: int, node: int, subject: Subject, action: Action, argument: Any
     ) -> bool:
-        """Send a request and write it down. Returns whether it was answered."""
+        """Send a request and add it to the history. Returns whether it was answered."""
         operation = Operation(client, node, action, subject.name, argument, time.monotonic_ns())
         try:
             answer = send_request(http, operation)

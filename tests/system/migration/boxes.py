@@ -1,4 +1,4 @@
-"""Registries in this process, emptied at will."""
+"""Registries in this process that tests can empty."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _BASE = "http://store"
 
 
 class Box(NamedTuple):
-    """A registry: raw requests, our client, and a way to forget everything."""
+    """A registry: an HTTP client, Stele's client, and its transport."""
 
     http: httpx.Client
     client: SchemaRegistryClient
     transport: StoreTransport
 
     def empty(self) -> None:
-        """Begin anew, as SIGUSR1 makes a testing server do."""
+        """Empty the registry, as SIGUSR1 does with a server in test mode, and clear the client's caches."""
         self.transport.server.empty_log()
         self.client.forget()
 
 
 @contextmanager
 def box(store: str = "memory:") -> Iterator[Box]:
-    """A registry for a while."""
+    """Open a registry and yield it."""
     transport = StoreTransport(store)
-    # The clients share the transport, so only one of them may close it: none of them does.
+    # The clients share the transport, so none of them closes it.
     try:
         headers = {"Content-Type": "application/json"}
         yield Box(

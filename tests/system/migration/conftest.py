@@ -1,4 +1,4 @@
-"""Registries of these tests log trouble alone, and leave no trace in how the others log."""
+"""Registries of these tests log only errors. The default logging is restored after each test."""
 
 from __future__ import annotations
 

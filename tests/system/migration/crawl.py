@@ -1,4 +1,4 @@
-"""Every GET of the Confluent dialect about a registry's own contents, with its answer; but for states of exporters."""
+"""Every GET of the Confluent dialect about a registry's own contents, with its answer, except states of exporters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import httpx
 
 
 def crawl(http: httpx.Client, *, unlisted: Iterable[str] = ()) -> dict[str, Any]:
-    """Answers by path and query. unlisted are subjects with settings and no version, which no list names."""
+    """Return the answers by path and query.
+
+    `unlisted` are subjects with settings and no version, which no list names.
+    """
     answers: dict[str, Any] = {}
 
     def get(target: str) -> Any:
@@ -30,7 +33,7 @@ def crawl(http: httpx.Client, *, unlisted: Iterable[str] = ()) -> dict[str, Any]
     for context in contexts:
         _crawl_keys(get, f"/contexts/{context}/dek-registry/v1/keks")
     for name in get("/exporters"):
-        for part in ("", "/config"):  # Whether it runs, and how far it is, is a matter of its own registry.
+        for part in ("", "/config"):  # The state and progress of an exporter are not moved.
             get(f"/exporters/{name}{part}")
     for target in _of_ids(answers["/schemas?deleted=true&subjectPrefix=:*:"][1]):
         get(target)
@@ -111,7 +114,7 @@ def _quote_name(name: str) -> str:
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """What two registries answer differently, in lines."""
+    """Return one line for each path that two registries answer differently."""
     return [
         f"{target}: {one.get(target)} against {other.get(target)}"
         for target in sorted({*one, *other})

@@ -1,4 +1,4 @@
-"""Every GET that the OpenAPI documents of a server's dialects name, asked with whatever names its answers hold."""
+"""Every GET in the OpenAPI documents of a server's dialects, requested with the names that its answers hold."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _NUMBERS = ["0", "1", "2", "3", "7"]
 _COUNTED = ("version", "id", "schemaid", "encodingid", "recordid")
 _MOST = scale_examples(60)
-"""Combinations of values tried of one path, at most."""
+"""Largest number of combinations of values to try for one path."""
 _DATE = re.compile(r"\n#\w{3} \w{3} \d.* UTC \d{4}\n")
-"""The line of a properties file that says when it was asked for."""
+"""The line of a properties file with the time of the request."""
 
 _OF_THE_NODE = "/api/refusals"
-"""What a node remembers beside the log, and no archive brings."""
+"""Path of data that a node keeps outside the log, and that no archive holds."""
 
 Answers = dict[str, tuple[int, Any]]
 
 
 def crawl_documents(server: InProcessServer, names: list[str]) -> Answers:
-    """Answers by path; names are tried wherever a path has room for one, and so is what the answers call likewise."""
+    """Return answers by path.
+
+    A parameter of a path takes each of `names`, and the values of members of the same name in earlier answers.
+    """
     paths = [path for path in _list_paths(server) if not path.startswith("/contexts/{") and path != _OF_THE_NODE]
     answers: Answers = {}
     known_values: dict[str, set[str]] = {}
@@ -48,7 +51,10 @@ _known_paths: list[str] = []
 
 
 def _list_paths(server: InProcessServer) -> list[str]:
-    """The paths with a GET of all documents: every server has the same, and writing them is dear, so one is asked."""
+    """Return the paths with a GET of all documents.
+
+    They are the same for every server and slow to generate, so the result of the first server is kept.
+    """
     if not _known_paths:
         documents = server.run(_get_all(server, (f"/_docs/{dialect.name}/openapi.json" for dialect in DIALECTS)))
         for _, document in documents.values():
@@ -72,7 +78,7 @@ def _fill_path(path: str, names: list[str], known_values: dict[str, set[str]]) -
 
 
 def _add_values(value: Any, name: str, known_values: dict[str, set[str]]) -> None:
-    """Add what the members of an answer are, by their names."""
+    """Add the scalar members of an answer to `known_values`, by their names."""
     if isinstance(value, dict):
         for member, inner in value.items():
             _add_values(inner, _word(member), known_values)
@@ -88,7 +94,7 @@ def _word(name: str) -> str:
 
 
 async def _get_all(app: App, paths: Iterable[str]) -> Answers:
-    """Status and body by path. A client and its thread would take three times as long as the answers do."""
+    """Return status and body by path. Uses no HTTP client, whose thread would triple the time."""
     return {path: await _get(app, path) for path in paths}
 
 

@@ -1,4 +1,4 @@
-"""Histories of registries: requests to the Confluent dialect that leave behind whatever a registry can hold."""
+"""Histories of registries: requests to the Confluent dialect that create everything that a registry can hold."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Step(NamedTuple):
 
 
 def play(http: httpx.Client, steps: list[Step]) -> list[int]:
-    """Send the requests; the statuses. What is refused is part of a history, what fails is not."""
+    """Send the requests and return the statuses. Refusals are allowed, server errors raise AssertionError."""
     statuses = [http.request(step.method, step.target, json=step.body).status_code for step in steps]
     assert all(status < 500 for status in statuses), [*zip(statuses, steps, strict=True)]
     return statuses
 
 
 def record(name: str, *fields: str) -> str:
-    """An Avro record of ints."""
+    """Return an Avro record schema with int fields."""
     return json.dumps({"type": "record", "name": name, "fields": [{"name": f, "type": "int"} for f in fields]})
 
 
 def register(subject: str, schema: str, **more: Any) -> Step:
-    """Register something."""
+    """Return the request that registers a schema."""
     return Step("POST", f"/subjects/{subject}/versions", {"schema": schema, **more})
 
 
@@ -50,7 +50,7 @@ DEKS = "/dek-registry/v1/keks/k/deks"
 
 
 def dek(subject: str, version: int, material: str, **more: Any) -> dict[str, Any]:
-    """A wrapped key."""
+    """Return the body of a request for a wrapped data encryption key (DEK)."""
     return {"subject": subject, "version": version, "encryptedKeyMaterial": material, **more}
 
 
@@ -89,7 +89,7 @@ BESIDE = [
     Step("PUT", "/exporters/e/pause"),
     Step("POST", "/exporters", {"name": "f", "subjectRenameFormat": "dc_${subject}"}),
 ]
-"""Keys, associations and exporters; to be played once `orders` has a version."""
+"""Requests for keys, associations and exporters. They need a version of `orders`."""
 
 EVERYTHING = [
     Step("PUT", "/config", {"compatibility": "FULL"}),
@@ -98,7 +98,7 @@ EVERYTHING = [
     Step("PUT", "/config/orders", ALLOW),
     Step("PUT", "/config/strict", {"steleCompatibility": {"kind": "deny_all", "checkers": ["lint"]}}),
     Step("PUT", "/config/nobody", {"alias": "orders", "validateFields": True}),
-    # versions, attachments that are inherited and that are not
+    # versions with inherited attachments and without
     register("orders", record("R", "a"), metadata=_METADATA, ruleSet=_RULES),
     *BESIDE,
     register("orders", record("R", "a", "b")),
@@ -135,7 +135,7 @@ EVERYTHING = [
     register("def", '{"type": "object", "properties": {"x": {"type": "string"}}}', schemaType="JSON"),
     register("ref", '{"type":"object","properties":{"d":{"$ref":"d.json"}}}', schemaType="JSON",
              references=[{"name": "d.json", "subject": "def", "version": 1}]),
-    # contexts, one without versions, ids that were given and are gone
+    # contexts, one of them without versions, and ids of purged schemas
     register(":.empty:x", '"int"'),
     Step("DELETE", "/subjects/:.empty:x"),
     Step("DELETE", "/subjects/:.empty:x?permanent=true"),
@@ -143,12 +143,12 @@ EVERYTHING = [
     register(":.other:more", '"float"'),
     Step("DELETE", "/subjects/:.other:more"),
     Step("DELETE", "/subjects/:.other:more?permanent=true"),
-    # an import of its own: numbers with holes, a schema under two ids, a text that is spelled otherwise
+    # imported versions: gaps in the numbers, a schema with two ids, a text in another spelling
     Step("PUT", "/mode/:.moved:", {"mode": "IMPORT"}),
     register(":.moved:m", '{"type" : "string"}', id=900, version=7),
     register(":.moved:m", '{"type" : "string"}', id=901, version=9),
     Step("PUT", "/mode/:.moved:", {"mode": None}),
-    # settings of every kind, modes at the end as they close doors
+    # settings of every kind; modes come last, because they forbid further writes
     Step("PUT", "/config/orders", {"compatibility": "BACKWARD_TRANSITIVE", "compatibilityPolicy": "LENIENT",
                                    "overrideMetadata": {"properties": {"late": "yes"}}, "defaultRuleSet": _RULES}),
     Step("PUT", "/config/aa-user", {"alias": "zz-base"}),
@@ -157,7 +157,7 @@ EVERYTHING = [
     Step("PUT", "/mode/:.other:", {"mode": "READONLY"}),
     Step("PUT", "/mode", {"mode": "READONLY"}),
 ]  # fmt: skip
-"""Something of everything."""
+"""Requests that create at least one of everything."""
 
 
 _SUBJECTS = st.sampled_from(["a", "b", "c", ":.t:a", ":.t:b", ":.u:a"])
@@ -200,7 +200,10 @@ def _mode(draw: st.DrawFn) -> Step:
 
 
 def histories() -> st.SearchStrategy[list[Step]]:
-    """Random ones: mostly registrations and deletions, modes last so that they do not refuse all that follows."""
+    """Return a strategy for random histories: mostly registrations and deletions.
+
+    Modes come last, so that they do not refuse the other requests.
+    """
     body = st.lists(st.one_of(_registration(), _registration(), _registration(), _deletion(), _setting()), max_size=25)
     modes = st.lists(_mode(), max_size=3)
     return st.builds(lambda steps, ends: [Step("PUT", "/config", ALLOW), *steps, *ends], body, modes)

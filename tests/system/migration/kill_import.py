@@ -1,4 +1,4 @@
-"""Import a running registry into a store, and be killed after so many steps: `kill_import.py URL STORE STEPS`."""
+"""Imports a running registry into a store and kills itself after some steps: `kill_import.py URL STORE STEPS`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stele.migrate import registry_reader, registry_writer
 
 
 def main() -> None:
-    """Run until the step."""
+    """Import until the step is reached."""
     url, store, steps = sys.argv[1:]
     registry_writer.CHUNK = 4
 

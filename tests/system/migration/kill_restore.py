@@ -1,4 +1,4 @@
-"""Restore an archive into a store, and be killed after so many records: `kill_restore.py FILE STORE RECORDS`."""
+"""Restores an archive into a store and kills itself after a number of records: `kill_restore.py FILE STORE RECORDS`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stele.storage import open_log
 
 
 async def main() -> None:
-    """Run until the record, in batches of few."""
+    """Restore in batches of seven records until the record is reached."""
     file, store, records = sys.argv[1:]
     archive._PAGE = 7
 

@@ -1,4 +1,4 @@
-"""An archive is the whole registry: restored, it answers every GET of every dialect as before, however it got there."""
+"""An archive holds the whole registry: a restored registry answers every GET of every dialect as before."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ RESTORE = Path(__file__).with_name("kill_restore.py")
 
 
 def fill(there: Box, dialect: str) -> None:
-    """Send all requests of a dialect's transcripts, one rule after the other, to one registry; refusals are fine."""
+    """Send all requests of a dialect's transcripts, one rule after the other, to one registry. Refusals are allowed."""
     server = there.transport.server
     for rule in read_rules(*sorted((TRANSCRIPTS / dialect).glob("*.txt"))):
         server.run(_send_changes(server, rule))
 
 
 async def _send_changes(app: App, rule: Rule) -> None:
-    """Send the requests of a rule that may change something, in the loop of the server: a client takes longer."""
+    """Send the write requests of a rule in the event loop of the server, which is faster than an HTTP client."""
     plain = {"host": "store", "content-type": "application/json"}
     await send_request(app, "PUT", "/mode?force=true", plain, b'{"mode":"READWRITE"}', host="store")
     for row in rule.exchanges:
@@ -44,7 +44,7 @@ async def _send_changes(app: App, rule: Rule) -> None:
 
 
 def extra(there: Box) -> None:
-    """What has no transcript, or asks for more than one dialect: validators, rulesets taken over, all together."""
+    """Send requests that no transcript holds or that use several dialects: validators, adopted rulesets, everything."""
     http, plain = there.http, {"content-type": "text/plain"}
     form = {"content-type": "application/x-www-form-urlencoded"}
     record = '{"type":"record","name":"U","fields":[]}'
@@ -61,7 +61,7 @@ def extra(there: Box) -> None:
 
 
 def archive_store(store: str, path: Path) -> archive.ArchiveContents:
-    """Write the archive of a store others may have open."""
+    """Write the archive of a store, which other processes may have open."""
 
     async def write() -> archive.ArchiveContents:
         log = await open_log(store)
@@ -74,7 +74,7 @@ def archive_store(store: str, path: Path) -> archive.ArchiveContents:
 
 
 def restore(path: Path, store: str) -> archive.Restoration:
-    """Restore an archive into a store, and what is left to do then."""
+    """Restore an archive into a store and return what is still missing."""
 
     async def run() -> archive.Restoration:
         log = await open_log(store)
@@ -90,7 +90,7 @@ def restore(path: Path, store: str) -> archive.Restoration:
 
 @pytest.mark.parametrize("dialect", [*DIALECTS, "extra"])
 def test_every_dialect_answers_as_before(tmp_path: Path, dialect: str) -> None:
-    """Whatever was written through a dialect, all GETs of all dialects and the log itself are equal afterwards."""
+    """After a restore, all GETs of all dialects and the log equal the original, whatever the dialect that wrote it."""
     here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     with box(here) as source:
         extra(source) if dialect == "extra" else fill(source, dialect)
@@ -109,7 +109,7 @@ def test_every_dialect_answers_as_before(tmp_path: Path, dialect: str) -> None:
 
 @pytest.mark.parametrize("records", [1, 40])
 def test_a_killed_restore_is_finished_by_the_next(tmp_path: Path, records: int) -> None:
-    """Killed after any batch, what is there is a beginning of the log, and the same command again brings the rest."""
+    """A restore that is killed after a batch leaves a prefix of the log, and a second restore completes it."""
     here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     with box(here) as source:
         fill(source, "pravega")
@@ -125,7 +125,7 @@ def test_a_killed_restore_is_finished_by_the_next(tmp_path: Path, records: int) 
 
 
 def test_a_restored_registry_goes_on(tmp_path: Path) -> None:
-    """Ids go on behind those that the original may have given out, and a running registry takes in what is restored."""
+    """New ids skip those that the original may have assigned. A running registry reads the restored records."""
     here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     with box(here) as source, box(there) as target:
         play(source.http, EVERYTHING[:8])

@@ -1,4 +1,4 @@
-"""`stele import` and `stele export` as a user types them, against real servers and stores, killed ones too."""
+"""`stele import` and `stele export` as a user runs them, against real servers and stores, with killed processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KILLER = Path(__file__).with_name("kill_import.py")
 
 
 class Source(NamedTuple):
-    """A server with something of everything, its archive, and its topic."""
+    """A server with at least one of everything, its archive, its topic file and the file of its keys."""
 
     url: str
     http: httpx.Client
@@ -38,13 +38,13 @@ class Source(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands are run in a folder of the test's own."""
+    """Run commands in a folder of the test."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
-    """The registry that is moved."""
+    """Run the registry that is moved, export it, and yield both."""
     folder = tmp_path_factory.mktemp("source")
     with serving("--store", "memory:", folder=folder) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         play(http, EVERYTHING)
@@ -57,7 +57,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
 
 
 class Done(NamedTuple):
-    """What came of a command."""
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: bytes
@@ -72,13 +72,13 @@ def stele(*words: str, standard_input: bytes | None = None) -> Done:
 
 
 def assert_same(source: Source, url: str) -> None:
-    """A server answers every GET as the source does."""
+    """Assert that a server answers every GET as the source does."""
     with httpx.Client(base_url=url, timeout=60) as http:
         assert differences(crawl(source.http, unlisted=["nobody"]), crawl(http, unlisted=["nobody"])) == []
 
 
 def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Path) -> None:
-    """Dry run, import, proof, and a second import, each with its exit code and its report."""
+    """Dry run, verification, import and a second import return the right exit codes and reports."""
     with serving("--store", "sqlite:///t.db", folder=tmp_path) as server:
         words = ["import", "confluent", "--from", source.url, "--registry", server.url]
         planned = stele(*words, "--dry-run", "-o", "json")
@@ -106,7 +106,7 @@ def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Pat
 
 @pytest.mark.parametrize("steps", [9, 21, 24])
 def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path, steps: int) -> None:
-    """Killed at any step, nothing is lost, and the same import again brings the rest."""
+    """An import that is killed at any step loses nothing, and the same import again adds the rest."""
     killed = subprocess.run(
         [sys.executable, str(KILLER), source.url, "sqlite:///t.db", str(steps)],
         cwd=tmp_path,
@@ -127,7 +127,7 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
 
 
 def test_topics_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
-    """What goes out as a topic comes in again, `-` is standard input and output, equal registries have equal topics."""
+    """An exported topic can be imported; `-` is standard input or output; equal registries have equal topics."""
     written = stele("export", "topic", "-", "--registry", source.url, "--level", "nobody")
     assert (written.returncode, written.stdout) == (1, source.topic.read_bytes()), written.stderr
     assert b"lost: 6 keys belong into a topic of their own" in written.stderr
@@ -141,7 +141,7 @@ def test_topics_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
 
 
 def test_archives_of_stores(source: Source, tmp_path: Path) -> None:
-    """An archive goes into an empty store record by record, from there into another, and is told to be there."""
+    """An archive is copied record by record into an empty store, and from there into another. `--verify` finds it."""
     there, more = ["--store", "sqlite:///t.db"], ["--store", "sqlite:///u.db"]
     planned = json.loads(stele("import", str(source.archive), *there, "--dry-run", "-o", "json").stdout)
     assert planned["missing"] == planned["records"] > 20
@@ -161,7 +161,7 @@ def test_archives_of_stores(source: Source, tmp_path: Path) -> None:
 
 
 def test_archives_into_registries_with_a_history(source: Source, tmp_path: Path) -> None:
-    """A store of its own history is left alone unless told to merge; a running registry gets what the API carries."""
+    """A store with its own history is refused without `--merge`. A running registry gets what its API can carry."""
     store = ["--store", "sqlite:///t.db"]
     with box(f"sqlite:///{tmp_path / 't.db'}") as registry:
         play(registry.http, [register(":.mine:own", '"string"')])
@@ -177,7 +177,7 @@ def test_archives_into_registries_with_a_history(source: Source, tmp_path: Path)
 
 
 def test_poorer_formats_say_what_they_lose(source: Source, tmp_path: Path) -> None:
-    """An export that leaves something out ends with 1 and says what; the file is there all the same."""
+    """An export that omits something writes the file, lists the losses, and exits with 1."""
     words = ["export", "topic", "k.jsonl", "--flavour", "karapace", "--registry", source.url, "-o", "json"]
     done = stele(*words)
     assert done.returncode == 1
@@ -186,7 +186,7 @@ def test_poorer_formats_say_what_they_lose(source: Source, tmp_path: Path) -> No
 
 
 def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
-    """What cannot be read is 2 with a sentence, what contradicts is 1 with a table, and neither changes anything."""
+    """Unreadable input exits with 2 and an error, contradictions with 1 and a report; neither changes anything."""
     store = ["--store", "sqlite:///t.db"]
     (tmp_path / "bad.jsonl").write_bytes(b'{"keytype":"NOOP","magic":0}\tnull\nnonsense\n')
     for words, why in (

@@ -24,18 +24,21 @@ BESIDE = ["nobody"]
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[tuple[Box, Box]]:
-    """Two registries."""
+    """Open two registries."""
     with box() as one, box() as other:
         yield one, other
 
 
 def through_http(dump: Dump) -> Dump:
-    """As it was read."""
+    """Return the dump unchanged."""
     return dump
 
 
 def through_topic(dump: Dump) -> Dump:
-    """As Confluent's records in two dump files, with what these have no place for put back."""
+    """Write the dump as Confluent's records into two dump files and read it back.
+
+    Parts that these records cannot hold are copied from the dump.
+    """
     written = topic_writer.write_records(dump, Flavour.CONFLUENT)
     files = (io.BytesIO(b"".join(dump_file.write_records(records))) for records in (written.records, written.keys))
     read = topic_reader.read_topic_records(record for file in files for record in dump_file.read_records(file))
@@ -50,7 +53,10 @@ WAYS = [through_http, through_topic]
 
 
 def assert_moves(pair: tuple[Box, Box], dump: Dump) -> None:
-    """A dump, once imported, makes the second registry answer like the first, and a second import has no work."""
+    """Assert that the second registry answers like the first after an import.
+
+    A second import must write nothing.
+    """
     one, other = pair
     assert registry_writer.apply_import(dump, other.client) == []
     assert differences(crawl(one.http, unlisted=BESIDE), crawl(other.http, unlisted=BESIDE)) == []
@@ -63,7 +69,7 @@ def assert_moves(pair: tuple[Box, Box], dump: Dump) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_everything_moves(pair: tuple[Box, Box], way: Callable[[Dump], Dump]) -> None:
-    """Contexts, references, deletions, attachments, three formats, settings and modes arrive by every way."""
+    """Contexts, references, deletions, attachments, three formats, settings and modes are moved by every way."""
     for registry in pair:
         registry.empty()
     statuses = play(pair[0].http, EVERYTHING)
@@ -80,7 +86,7 @@ def test_everything_moves(pair: tuple[Box, Box], way: Callable[[Dump], Dump]) ->
 )
 @given(history=histories())
 def test_any_history_moves(pair: tuple[Box, Box], history: list[Step]) -> None:
-    """Random registrations, deletions, settings and modes leave nothing an import would change on its way."""
+    """Random registrations, deletions, settings and modes are moved completely by every way."""
     dumps = []
     for way in WAYS:
         for registry in pair:
@@ -94,7 +100,7 @@ def test_any_history_moves(pair: tuple[Box, Box], history: list[Step]) -> None:
 
 @pytest.mark.parametrize("flavour", [Flavour.KARAPACE, Flavour.REDPANDA])
 def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flavour) -> None:
-    """Through the records of Karapace and Redpanda arrives what these have a place for; the rest is told."""
+    """Records of Karapace and Redpanda move everything that they can hold; the export reports the losses."""
     for registry in pair:
         registry.empty()
     play(pair[0].http, EVERYTHING)
@@ -113,7 +119,7 @@ def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flav
 
 
 def timeless(dump: Dump) -> Dump:
-    """A dump as one of another server that was filled likewise a moment later, of another release."""
+    """Return a dump without times, notes and extras, which differ between servers of other releases."""
     return replace(
         dump, versions=tuple(replace(row, ts=None) for row in dump.versions), notes=(), extras=RegistryExtras()
     )
@@ -121,7 +127,7 @@ def timeless(dump: Dump) -> Dump:
 
 @pytest.mark.parametrize("profile", ["7.9", "8.2"])
 def test_every_release_is_read_alike(pair: tuple[Box, Box], profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers that show neither deletions nor the type of Avro schemas tell the same as newer ones."""
+    """Servers that show neither deletions nor the type of Avro schemas give the same dump as newer ones."""
     pair[0].empty()
     play(pair[0].http, EVERYTHING)
     monkeypatch.setenv("STELE_CONFLUENT_PROFILE", profile)
@@ -133,7 +139,7 @@ def test_every_release_is_read_alike(pair: tuple[Box, Box], profile: str, monkey
 
 
 def test_one_version_after_the_other(pair: tuple[Box, Box], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry without a list of schemas is read in full, too; only an alias hides what is behind it."""
+    """A registry without a list of schemas is read completely. An alias hides a subject, so it raises an error."""
 
     def serve_nothing(*_: object, **__: object) -> list[object]:
         raise NotFound("HTTP 404 Not Found")

@@ -1,4 +1,4 @@
-"""What an import does to a target that has something already, refuses something, or goes away."""
+"""Imports into a target that has contents already, refuses parts, or becomes unreachable."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from stele.protocol.confluent import Config
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[Box]:
-    """A registry for all tests."""
+    """Open a registry for all tests."""
     with box() as registry:
         yield registry
 
 
 @pytest.fixture
 def there(store: Box) -> Box:
-    """An empty registry."""
+    """Return the registry, empty."""
     store.empty()
     return store
 
@@ -43,12 +43,12 @@ TWO = dump(row("s", 1, 1, '"int"'), row("s", 2, 2, '"long"'))
 
 
 def kinds(differences: object) -> list[DifferenceKind]:
-    """Their kinds."""
+    """Return the kinds of some differences."""
     return [difference.kind for difference in differences]  # type: ignore[attr-defined]  # a tuple of them
 
 
 def test_a_plan_changes_nothing(there: Box) -> None:
-    """The plan tells all that is missing and leaves the target as it was."""
+    """A plan lists everything that is missing and leaves the target unchanged."""
     comparison = registry_writer.plan_import(TWO, there.client)
     assert comparison.counts == {"register": 2}
     assert there.client.subjects(deleted=True) == []
@@ -75,11 +75,11 @@ FOREIGN_AVRO = {
     "an empty union": ("[]", "[ ]"),
     "no document of today": ('{"type": "record", "name": "a-b", "fields": [ ]}', ""),
 }
-"""By what is special: the text that another registry stored, and one that its author may look up ('' for none)."""
+"""By peculiarity: the text that another registry stored, and a spelling to look it up by ('' for none)."""
 
 
 def test_foreign_avro_texts_stay(there: Box) -> None:
-    """Avro schemas move with their ids, GUIDs and texts, whatever printed these, and are found in other spellings."""
+    """Avro schemas keep their ids, GUIDs and texts in any spelling, and are found by other spellings."""
     rows = [row(f"s{n}", n, 10 + n, text) for n, (text, _) in enumerate(FOREIGN_AVRO.values(), 1)]
     assert registry_writer.apply_import(dump(*rows), there.client) == []
     assert registry_writer.plan_import(dump(*rows), there.client).differences == ()
@@ -95,7 +95,7 @@ def test_foreign_avro_texts_stay(there: Box) -> None:
 
 @pytest.mark.parametrize("case", sorted(MIGRATED))
 def test_protobuf_as_confluent_stores_it_moves_from_its_topic(there: Box, case: str) -> None:
-    """Missing imports and types, clashes, undeclared options, printed order: id, GUID and text come out of a dump."""
+    """Protobuf schemas in Confluent's stored form keep id, GUID and text, even with missing imports or name clashes."""
     text, original = MIGRATED[case]
     guid = str(UUID(bytes=hashlib.md5(text.encode(), usedforsecurity=False).digest()))
     value = {"subject": "s", "version": 7, "id": 100_007, "guid": guid, "schemaType": "PROTOBUF", "schema": text}
@@ -122,7 +122,7 @@ def test_protobuf_as_confluent_stores_it_moves_from_its_topic(there: Box, case: 
     ],
 )
 def test_contradictions_stop_everything(there: Box, step: Step, kind: DifferenceKind) -> None:
-    """A number or id that is taken by something else is told, and not even a mode is changed."""
+    """A version number or id that another schema has is reported, and nothing is changed, not even a mode."""
     play(there.http, [step])
     with pytest.raises(registry_writer.ImportConflict, match="nothing was changed") as caught:
         registry_writer.apply_import(TWO, there.client)
@@ -132,7 +132,7 @@ def test_contradictions_stop_everything(there: Box, step: Step, kind: Difference
 
 
 def test_a_source_that_contradicts_itself() -> None:
-    """One id for two schemas of a context cannot be moved; in two contexts it can."""
+    """One id for two schemas of a context is a conflict. In two contexts it is allowed."""
     two = dump(row("a", 1, 1, '"int"'), row("b", 1, 1, '"long"'))
     assert kinds(compare_dumps(two, dump()).conflicts) == [DifferenceKind.ID_TAKEN]
     apart = dump(row("a", 1, 1, '"int"'), row(":.t:b", 1, 1, '"long"'))
@@ -140,7 +140,7 @@ def test_a_source_that_contradicts_itself() -> None:
 
 
 def test_what_is_there_already_stays(there: Box) -> None:
-    """What the target has of the source is left alone, what else it has is shown where the source has the subject."""
+    """Existing versions of the source are unchanged; extra versions are listed only for subjects of the source."""
     play(there.http, [register("s", '"int"'), register("mine", '"int"')])
     assert registry_writer.apply_import(TWO, there.client) == []
     assert registry_writer.plan_import(TWO, there.client).differences == ()
@@ -150,7 +150,7 @@ def test_what_is_there_already_stays(there: Box) -> None:
 
 
 def test_life_and_death_are_brought_along(there: Box) -> None:
-    """A version deleted at the target only comes back, one deleted at the source only goes."""
+    """A version deleted only at the target is restored. A version deleted only at the source is deleted."""
     play(there.http, [register("s", '"int"'), register("s", '"long"'), Step("DELETE", "/subjects/s/versions/1")])
     wanted = dump(row("s", 1, 1, '"int"'), row("s", 2, 2, '"long"', deleted=True))
     assert sorted(kinds(registry_writer.plan_import(wanted, there.client).differences)) == [
@@ -162,7 +162,7 @@ def test_life_and_death_are_brought_along(there: Box) -> None:
 
 
 def test_refusals_are_told_and_the_rest_goes_on(there: Box) -> None:
-    """A text that is no schema, and what refers to it, is refused by name; everything else arrives."""
+    """An invalid schema and its referrers are refused by name. Everything else is imported."""
     broken = dump(
         row("bad", 1, 1, "{nonsense"),
         row("uses-bad", 1, 2, record("U", "a"), ("bad", 1)),
@@ -179,7 +179,7 @@ def test_refusals_are_told_and_the_rest_goes_on(there: Box) -> None:
     "modes", [{"/mode": "READONLY", "/mode/:.__GLOBAL:": "READONLY"}, {"/mode": "READONLY_OVERRIDE"}], ids=str
 )
 def test_closed_doors_are_opened(there: Box, modes: dict[str, str]) -> None:
-    """Modes of the target that forbid writing give way, and in the end there are those of the source."""
+    """Modes of the target that forbid writing are lifted, and at the end the modes are those of the source."""
     closing = [
         register("s", '"int"'),
         Step("PUT", "/config/s", {"alias": "elsewhere"}),
@@ -200,7 +200,7 @@ def test_closed_doors_are_opened(there: Box, modes: dict[str, str]) -> None:
 
 
 def test_modes_may_be_left_behind(there: Box) -> None:
-    """A source that was closed for the move need not leave the target closed."""
+    """With `modes=False`, the read-only modes of the source are not copied to the target."""
     closed = replace(TWO, modes={"": "READONLY", "s": "READONLY"})
     assert registry_writer.apply_import(closed, there.client, modes=False) == []
     assert registry_writer.plan_import(closed, there.client, modes=False).differences == ()
@@ -208,7 +208,7 @@ def test_modes_may_be_left_behind(there: Box) -> None:
 
 
 def test_ids_are_not_given_again(there: Box) -> None:
-    """The highest id the source ever gave stays given, and leaves no version behind."""
+    """The highest id of the source is reserved at the target, without a version."""
     wanted = replace(TWO, max_ids={".": 40})
     assert registry_writer.apply_import(wanted, there.client) == []
     assert registry_writer.plan_import(wanted, there.client).differences == ()
@@ -217,7 +217,7 @@ def test_ids_are_not_given_again(there: Box) -> None:
 
 
 class _Dying(httpx.BaseTransport):
-    """A registry that is gone after some writes."""
+    """A registry that becomes unreachable after some writes."""
 
     def __init__(self, registry: Box, writes: int) -> None:
         self._registry = registry
@@ -236,7 +236,7 @@ MANY = dump(*(row(f"s{place}", 1, place, record(f"R{place}", "a"), deleted=place
 
 @pytest.mark.parametrize("writes", [0, 1, 4, 8, 9, 11, 12, 13])
 def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the target goes away, the error says what is left open, and the next run does only what is missing."""
+    """If the target becomes unreachable, the error says how to continue, and the next import adds only the rest."""
     monkeypatch.setattr(registry_writer, "CHUNK", 1)
     wanted = replace(
         MANY, configs={"": Config(compatibility_level="FULL")}, modes={"s1": "READONLY"}, max_ids={".": 30}
@@ -254,7 +254,7 @@ def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int, monk
 
 
 class _Plain(httpx.BaseTransport):
-    """A registry of another make: it knows neither of our requests for many at once, and says so in one of two ways."""
+    """A registry of another vendor: it answers 404 or 405 to Stele's bulk requests."""
 
     def __init__(self, registry: Box, status: int) -> None:
         self._registry = registry
@@ -274,7 +274,7 @@ KEYS = RegistryExtras(
 
 @pytest.mark.parametrize("status", [404, 405])
 def test_other_makes_take_one_after_the_other(there: Box, status: int) -> None:
-    """A target without bulk imports gets its versions singly; keys it cannot take so are told by name."""
+    """A target without bulk imports gets versions one by one. Keys that need a bulk import are refused by name."""
     plain = SchemaRegistryClient("http://x", transport=_Plain(there, status), retry=Retry(rounds=1))
     assert registry_writer.apply_import(MANY, plain) == []
     assert registry_writer.plan_import(MANY, there.client).differences == ()
@@ -284,7 +284,7 @@ def test_other_makes_take_one_after_the_other(there: Box, status: int) -> None:
 
 
 def test_settings_are_read_at_once_as_they_are_one_by_one(there: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings and modes of all kinds of levels: many in a request say what each alone says, page for page."""
+    """Settings and modes of all levels, read in bulk and page by page, equal those read one by one."""
     monkeypatch.setattr(registry_reader, "PAGE", 2)
     source = replace(
         dump(row("s", 1, 1, '"int"'), row("a/b %41", 1, 2, '"long"'), row(":.t:x", 1, 1, '"int"')),
@@ -304,7 +304,7 @@ def test_settings_are_read_at_once_as_they_are_one_by_one(there: Box, monkeypatc
 
 
 def test_reading_asks_few_questions(there: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of requests does not grow with that of subjects."""
+    """The number of requests to read a registry does not grow with the number of subjects."""
     paths: list[str] = []
     send = there.client.send
 
@@ -330,7 +330,7 @@ def test_reading_asks_few_questions(there: Box, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_keys_follow_their_source(there: Box) -> None:
-    """A second import brings what changed at the source meanwhile; another key of the same name is refused."""
+    """A second import applies changes at the source. A different key of the same name is refused."""
     assert registry_writer.apply_import(replace(MANY, extras=KEYS), there.client) == []
     kek, dek = KEYS.keks[0], KEYS.deks[0]
     changed = RegistryExtras((replace(kek, doc="why", deleted=True, ts=9),), (replace(dek, deleted=True, ts=9),))
@@ -346,7 +346,7 @@ def test_keys_follow_their_source(there: Box) -> None:
 
 
 def test_secrets_of_shared_keys_are_set_by_hand(there: Box) -> None:
-    """No registry shows the secret of a KEK: the note says so, and once it is set the keys are served unwrapped."""
+    """The secret of a KEK is not exported, and a note says so. Once it is set, the keys are served unwrapped."""
     shared = {"name": "k", "kmsType": "local-kms", "kmsKeyId": "here", "kmsProps": {"secret": "s"}, "shared": True}
     with box() as origin:
         play(origin.http, [Step("POST", "/dek-registry/v1/keks", shared)])
@@ -361,7 +361,7 @@ def test_secrets_of_shared_keys_are_set_by_hand(there: Box) -> None:
 
 
 def test_times_stay_where_they_are(there: Box) -> None:
-    """A version that is there keeps its time; that it is another one is told, and stands in nobody's way."""
+    """An existing version keeps its time. A different time is reported and is no conflict."""
     play(there.http, [register("s", '"int"')])
     timed = dump(replace(row("s", 1, 1, '"int"'), ts=5), replace(row("s", 2, 2, '"long"'), ts=6))
     assert registry_writer.apply_import(timed, there.client) == []

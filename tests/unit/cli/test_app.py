@@ -1,4 +1,4 @@
-"""The command itself."""
+"""The `stele` command itself."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from stele.storage.drivers import list_schemes
 
 
 def test_the_version() -> None:
-    """--version needs no command beside it."""
+    """`--version` works without a command."""
     done = CliRunner().invoke(app, ["--version"])
     assert (done.exit_code, done.stdout) == (0, f"stele {__version__}\n")
 
 
 def test_a_store_of_no_kind() -> None:
-    """A store with an unknown scheme ends the server before it begins: one sentence, exit code 2."""
+    """A store with an unknown scheme ends `serve` before the server starts, with one sentence and exit code 2."""
     done = CliRunner().invoke(app, ["serve", "--store", "nonsense://x"])
     assert (done.exit_code, done.stdout) == (2, "")
     kinds = ", ".join(f"{scheme}:" for scheme in list_schemes())
@@ -24,7 +24,7 @@ def test_a_store_of_no_kind() -> None:
 
 
 def test_help_is_in_groups() -> None:
-    """-h lists all commands under the headings of what they work on, and no line has a brace or `<bool>`."""
+    """`-h` lists all commands under the headings of their groups, and no help text has a brace or `<bool>`."""
     help_text = CliRunner().invoke(app, ["-h"]).stdout
     headings = ["Local", "Registry", "Stored data", "Pipelines", "Administration"]
     places = [help_text.index(f"─ {heading} ─") for heading in headings]
@@ -36,12 +36,12 @@ def test_help_is_in_groups() -> None:
 
 
 def test_help_of_what_is_not_there() -> None:
-    """An unknown command is wrong use, with the nearest known one."""
+    """`stele help` of an unknown command ends with 2 and suggests the nearest command."""
     done = CliRunner().invoke(app, ["help", "shema"])
     assert done.exit_code == 2
     assert "Did you mean 'schema'" in done.stderr
 
 
 def test_version_is_a_command() -> None:
-    """`stele version` says what --version says."""
+    """`stele version` prints the same as `--version`."""
     assert CliRunner().invoke(app, ["version"]).stdout == f"stele {__version__}\n"

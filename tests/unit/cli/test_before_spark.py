@@ -1,4 +1,4 @@
-"""What commands refuse before Spark is started: a registry that does not answer, unknown subjects."""
+"""Errors that commands report before Spark starts: a registry that does not answer, unknown subjects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def registry() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _no_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Commands stand in a folder of their own and may not start Spark."""
+    """Run commands in a folder of their own, and fail if they start Spark."""
 
     def start(*_: object, **__: object) -> None:
         raise AssertionError("Spark was started")
@@ -47,7 +47,7 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def write_pipeline(registry: str, subject: str) -> None:
-    """A pipeline file."""
+    """Write a pipeline file."""
     Path("pipeline.toml").write_text(
         f'checkpoint = "state"\n[source]\npath = "incoming"\nsubject = "{subject}"\nregistry = "{registry}"\n'
         '[table]\ncatalog = "sqlite:///warehouse/catalog.db"\nwarehouse = "warehouse"\nname = "shop.trips"\n'
@@ -55,12 +55,12 @@ def write_pipeline(registry: str, subject: str) -> None:
 
 
 def run(*words: str) -> Result:
-    """What a command answers."""
+    """Run a command and return its result."""
     return CliRunner().invoke(app, list(words))
 
 
 def run_at_once(*words: str) -> Result:
-    """What a command answers under a second on an idle machine: nobody waits for a registry here."""
+    """Run a command that must not wait for a registry. It takes under a second on an idle machine."""
     with limit_time(10, time.monotonic):
         return run(*words)
 
@@ -77,7 +77,7 @@ AUDITS = (
 @pytest.mark.parametrize("words", AUDITS, ids=lambda words: words[0])
 @pytest.mark.parametrize("away", [False, True], ids=["unknown subject", "unreachable"])
 def test_audits_ask_the_registry_first(words: tuple[str, ...], away: bool, registry: str) -> None:
-    """One sentence and exit code 2, at once."""
+    """An unknown subject or an unreachable registry ends an audit at once, with one sentence and exit code 2."""
     done = run_at_once(*words, "--subject", "trisp-value", "--registry", AWAY if away else registry)
     assert done.exit_code == 2, done.output
     assert ("127.0.0.1:1" if away else "trisp-value") in done.stderr
@@ -96,7 +96,7 @@ def test_pipelines_ask_the_registry_first(command: str, away: bool, registry: st
 
 
 def test_statements_ask_the_registry_first(registry: str) -> None:
-    """The subject of each stream must be there, in the registry of its own option or of the command line."""
+    """The subject of each stream must exist in the registry of its own option, or else of the command line."""
     stream = "CREATE STREAM t WITH (path='incoming', subject='trisp-value'{}); SELECT 1"
     for message, words in (
         ("trisp-value", ("-e", stream.format(""), "--registry", registry)),
@@ -109,14 +109,14 @@ def test_statements_ask_the_registry_first(registry: str) -> None:
 
 
 def test_statements_without_streams_ask_nobody() -> None:
-    """Spark's own SQL needs no registry, and one that a SET names is not known before."""
+    """Spark's own SQL needs no registry, and streams after a SET are not checked before Spark starts."""
     for text in ("SELECT 1", "SET stele.registry = 'http://x'; CREATE STREAM t WITH (path='incoming', subject='s')"):
         done = run("sql", "-e", text, "--registry", AWAY)
         assert "Spark was started" in str(done.exception)
 
 
 def test_rows_are_shown_without_spark() -> None:
-    """A table that is not there yet, one that the pipeline lacks, and a snippet: no Spark for any of them."""
+    """A missing table, a table that the pipeline lacks, and a snippet do not start Spark."""
     write_pipeline(AWAY, "trips-value")
     done = run("pipeline", "show", "pipeline.toml")
     assert (done.exit_code, "no table shop.trips yet" in done.stderr) == (2, True)
@@ -128,7 +128,7 @@ def test_rows_are_shown_without_spark() -> None:
 
 
 def test_rows_and_dead_letters_are_printed() -> None:
-    """As a grid for people, as JSON with whole values for programs, dead letters from their own table."""
+    """Rows are printed as a grid, or as JSON with whole values; dead letters come from their own table."""
     write_pipeline(AWAY, "trips-value")
     path = Path("pipeline.toml")
     path.write_text(path.read_text().replace('catalog = "sqlite:///warehouse/catalog.db"', 'kind = "parquet"'))

@@ -1,4 +1,4 @@
-"""What the shell completes."""
+"""Shell completion."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistryClient]:
 
 
 def complete(*words: str) -> list[str]:
-    """What bash is offered for the last word."""
+    """Return what bash offers for the last word."""
     line = " ".join(("stele", *words))
     environ = {"_STELE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
     return CliRunner().invoke(app, [], env=environ, prog_name="stele").stdout.split()
 
 
 def test_subjects_and_versions(registry: SchemaRegistryClient) -> None:
-    """The registry is asked for the subjects that begin so, and for the versions of the one that was typed."""
+    """Completion offers the subjects that begin with the typed text, and the versions of the typed subject."""
     registry.register("orders-value", Schema('"int"'))
     registry.register("payments-value", Schema('"int"'))
     assert complete("schema", "get", "ord") == ["orders-value"]
@@ -48,11 +48,11 @@ def test_subjects_and_versions(registry: SchemaRegistryClient) -> None:
 
 
 def test_silence_of_a_registry_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is offered and nothing is printed."""
+    """An unreachable registry completes nothing and prints nothing."""
     monkeypatch.setenv("STELE_URL", "http://127.0.0.1:1")
     assert complete("schema", "get", "ord") == []
 
 
 def test_names_of_commands() -> None:
-    """Commands are offered without importing them."""
+    """Names of commands are completed."""
     assert complete("ba") == ["backtest", "backup"]

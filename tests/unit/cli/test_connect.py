@@ -1,4 +1,4 @@
-"""How commands find the registry, and whose credentials go where."""
+"""How commands find the registry, and which credentials they send to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ token = "abc"
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's configuration file, not written yet."""
+    """The path of the user's configuration file, which is not written yet."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     file = tmp_path / "stele" / "config.toml"
     file.parent.mkdir()
@@ -41,17 +41,17 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def find_connection(environ: dict[str, str] | None = None, **options: Any) -> Connection:
-    """The registry of a command."""
+    """Return the connection of a command with these options."""
     return RegistryOptions(**options).find_connection(environ or {}, ask=False)
 
 
 def test_without_anything(config: Path) -> None:
-    """Nobody needs a configuration file, an environment or an option."""
+    """Without a configuration file, an environment and options, the default URL is used."""
     assert find_connection() == Connection(urls=(DEFAULT_URL,))
 
 
 def test_order_of_addresses(config: Path) -> None:
-    """--registry, --profile, STELE_URL, STELE_PROFILE, the file's own profile: the first one wins."""
+    """The first of --registry, --profile, STELE_URL, STELE_PROFILE and the file's own profile decides the address."""
     config.write_text(CONFIG)
     environ = {"STELE_URL": "http://e1, http://e2", "STELE_PROFILE": "prod"}
     assert find_connection(environ, registry=["http://r"], profile="prod").urls == ("http://r",)
@@ -62,7 +62,7 @@ def test_order_of_addresses(config: Path) -> None:
 
 
 def test_credentials_go_to_their_own_registry(config: Path) -> None:
-    """A profile that nobody named gives nothing to another address, nor does the environment to a profile's."""
+    """A profile's credentials go to another address only with --profile, and never together with the environment's."""
     config.write_text(CONFIG)
     staging = find_connection()
     assert (staging.user, staging.password, staging.token) == ("ada", "secret", "")
@@ -76,7 +76,7 @@ def test_credentials_go_to_their_own_registry(config: Path) -> None:
 
 
 def test_credentials_of_the_command_line_replace_others(config: Path) -> None:
-    """A user or a token of the command line stands alone; certificates of the profile stay."""
+    """A user or token on the command line replaces other credentials; certificates of the profile stay."""
     config.write_text(CONFIG)
     other = find_connection(user="bob:x:y")
     assert (other.user, other.password, other.token, other.ca) == ("bob", "x:y", "", str(config.parent / "ca.pem"))
@@ -97,7 +97,7 @@ def test_credentials_of_the_command_line_replace_others(config: Path) -> None:
     ],
 )
 def test_a_wrong_configuration_file(config: Path, text: str, message: str) -> None:
-    """Unknown keys are errors, with the nearest known one, and so is everything else that cannot be meant."""
+    """An unknown key is an error that suggests the nearest known one; so is every other invalid content."""
     config.write_text(text)
     with pytest.raises(InvalidRequest) as error:
         find_connection()
@@ -105,21 +105,25 @@ def test_a_wrong_configuration_file(config: Path, text: str, message: str) -> No
 
 
 def test_certificates_that_are_not_there(config: Path) -> None:
-    """A missing file is told before anything is sent."""
+    """A missing certificate file is reported before anything is sent."""
     done = CliRunner().invoke(app, ["subject", "list", "--registry", "https://x", "--ca", "missing.pem"])
     assert done.exit_code == 2
     assert done.stderr.startswith("error: cannot use the certificates in missing.pem: No such file")
 
 
 def test_a_registry_that_does_not_answer(config: Path) -> None:
-    """One sentence, exit code 2."""
+    """An unreachable registry ends a command with one sentence and exit code 2."""
     done = CliRunner().invoke(app, ["subject", "list", "--registry", "http://127.0.0.1:1"])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: no registry answered GET /subjects (http://127.0.0.1:1")
 
 
 def test_certificates_are_judged_alike_on_every_python(config: Path, tmp_path: Path) -> None:
-    """From 3.13 on Python's own rules refuse authorities that 3.11 takes, and take some that it refuses."""
+    """TLS contexts use the same verification flags on all Python versions.
+
+    Python 3.13 changed the defaults: it refuses certificate authorities that 3.11 accepts, and accepts some that it
+    refuses.
+    """
     write_certificates(tmp_path)
     context = Connection(urls=(DEFAULT_URL,), ca=str(tmp_path / "ca.pem"))._tls_context()
     mysql = connect_options(f"mysql://host/x?ssl-ca={tmp_path}/ca.pem")["ssl"]

@@ -44,12 +44,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def order(folder: Path) -> list[str]:
-    """The arguments that name the schema and what it refers to."""
+    """Return the arguments that name the schema and its reference."""
     return [str(folder / "order.avsc"), "--reference", f"Kind={folder / 'kind.avsc'}"]
 
 
 def test_convert(folder: Path) -> None:
-    """The schema goes to standard output, what is lost to standard error."""
+    """The schema goes to standard output, the losses to standard error."""
     done = RUN.invoke(app, ["convert", *order(folder), "--as", "json"])
     assert done.exit_code == 0
     assert json.loads(done.stdout)["properties"]["price"] == {"type": "number", "format": "double"}
@@ -57,7 +57,7 @@ def test_convert(folder: Path) -> None:
 
 
 def test_convert_into_a_file(folder: Path) -> None:
-    """With --to nothing is printed but the losses; --strict makes a loss of data an exit code."""
+    """With --to, only the losses are printed; with --strict, a loss of data sets the exit code."""
     out = folder / "order.json"
     done = RUN.invoke(app, ["convert", *order(folder), "--as", "json", "--to", str(out), "--strict"])
     assert (done.exit_code, done.stdout) == (1, "")
@@ -69,7 +69,7 @@ def test_convert_into_a_file(folder: Path) -> None:
 
 
 def test_a_file_is_overwritten_on_request_only(folder: Path) -> None:
-    """--to leaves a file that is there alone; --force overwrites it."""
+    """--to does not overwrite an existing file; --force does."""
     out = folder / "order.json"
     out.write_text("mine")
     words = ["convert", *order(folder), "--as", "json", "--to", str(out)]
@@ -81,7 +81,7 @@ def test_a_file_is_overwritten_on_request_only(folder: Path) -> None:
 
 
 def test_convert_for_programs(folder: Path) -> None:
-    """--output json gives schema and losses in one document."""
+    """`--output json` prints the schema and the losses in one document."""
     done = RUN.invoke(app, ["convert", *order(folder), "--as", "json", "--output", "json"])
     document = json.loads(done.stdout)
     assert (document["format"], document["keeps_data"]) == ("json", False)
@@ -104,7 +104,7 @@ def test_convert_for_programs(folder: Path) -> None:
     ],
 )
 def test_failures(arguments: list[str], folder: Path) -> None:
-    """What cannot be done ends with 2 and a sentence."""
+    """A conversion that is impossible ends with 2 and a sentence."""
     command, file, *rest = arguments
     done = RUN.invoke(app, [command, str(folder / file), *rest])
     assert done.exit_code == 2
@@ -112,7 +112,7 @@ def test_failures(arguments: list[str], folder: Path) -> None:
 
 
 def test_infer_from_lines(folder: Path) -> None:
-    """JSON lines are one sample each, blank ones none; names, texts and enumerations are as asked."""
+    """Each JSON line is a sample, blank lines are not; the options for names, texts and enumerations are applied."""
     done = RUN.invoke(app, ["infer", str(folder / "samples.jsonl"), "--as", "avro", "--name", "com.acme.S"])
     assert done.exit_code == 0, done.stderr
     schema = json.loads(done.stdout)
@@ -123,7 +123,7 @@ def test_infer_from_lines(folder: Path) -> None:
 
 
 def test_infer_from_an_array(folder: Path) -> None:
-    """One array is its items; lines that are arrays themselves are samples; - is standard input."""
+    """The items of one array are samples; lines that are arrays are samples themselves; `-` is standard input."""
     array = RUN.invoke(app, ["infer", str(folder / "samples.json"), "--as", "avro"])
     assert json.loads(array.stdout)["fields"] == [{"name": "a", "type": "long"}]
     arrays = RUN.invoke(app, ["infer", str(folder / "arrays.jsonl"), "--as", "avro"])
@@ -131,14 +131,14 @@ def test_infer_from_an_array(folder: Path) -> None:
 
 
 def test_infer_says_which_line_is_wrong(folder: Path) -> None:
-    """A line that is no JSON is named by its number."""
+    """An error about a line that is not JSON names its number."""
     done = RUN.invoke(app, ["infer", str(folder / "broken.jsonl"), "--as", "avro"])
     assert done.exit_code == 2
     assert "broken.jsonl, line 2: not JSON" in done.stderr.replace("\n", "")
 
 
 def test_example(folder: Path) -> None:
-    """An example is plain JSON; for programs also encoded."""
+    """An example is plain JSON; with `--output json` its encoding is printed, too."""
     done = RUN.invoke(app, ["example", *order(folder)])
     assert json.loads(done.stdout) == {"id": "text", "price": 1.5, "kind": "A"}
     both = RUN.invoke(app, ["example", *order(folder), "--output", "json"])
@@ -147,7 +147,7 @@ def test_example(folder: Path) -> None:
 
 
 def test_fields(folder: Path) -> None:
-    """Fields are a table; for programs a list with the name of the type."""
+    """Fields are printed as a table; with `--output json` as a list with the name of the type."""
     done = RUN.invoke(app, ["fields", *order(folder)])
     assert done.exit_code == 0
     assert "its id" in done.stdout

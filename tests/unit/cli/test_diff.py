@@ -1,4 +1,4 @@
-"""`stele diff`: what it prints, and what its exit code says."""
+"""`stele diff`: its output and its exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEW = '{"type":"record","name":"R","doc":"x","fields":[{"name":"a","type":"long"
 
 @pytest.fixture
 def diff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs `stele diff` in a folder with two versions of a schema."""
+    """Return a function that runs `stele diff` in a folder with two versions of a schema."""
     (tmp_path / "old.avsc").write_text(OLD)
     (tmp_path / "new.avsc").write_text(NEW)
     monkeypatch.chdir(tmp_path)
@@ -50,21 +50,21 @@ def test_changes(diff: Callable[..., Result]) -> None:
 
 
 def test_text(diff: Callable[..., Result]) -> None:
-    """The unified diff of the texts comes when asked for."""
+    """The unified diff of the texts is printed on request."""
     result = diff("old.avsc", "new.avsc", "--text")
     assert "+++ new" in result.stdout
     assert '-      "type": "int"' in result.stdout
 
 
 def test_no_change(diff: Callable[..., Result]) -> None:
-    """Two texts that mean the same have the exit code 0."""
+    """Two texts of the same schema have the exit code 0."""
     Path("same.avsc").write_text(json.dumps(json.loads(OLD), indent=4))
     result = diff("old.avsc", "same.avsc")
     assert (result.exit_code, result.stdout) == (0, "old.avsc and same.avsc say the same.\n")
 
 
 def test_json(diff: Callable[..., Result]) -> None:
-    """Programs get the whole answer."""
+    """`--output json` prints the whole answer."""
     result = diff("old.avsc", "new.avsc", "--output", "json")
     assert result.exit_code == 1
     body = json.loads(result.stdout)
@@ -85,7 +85,7 @@ def test_references(diff: Callable[..., Result]) -> None:
 
 
 def test_opaque(diff: Callable[..., Result]) -> None:
-    """Where nothing is compared nobody is said to read anything."""
+    """For a format without comparison, the output has no verdict on readers."""
     result = diff("old.avsc", "new.avsc", "--format", "opaque")
     assert result.exit_code == 1
     assert "can read" not in result.stdout
@@ -93,7 +93,7 @@ def test_opaque(diff: Callable[..., Result]) -> None:
 
 
 def test_undecided(diff: Callable[..., Result]) -> None:
-    """What no rule can decide is told apart from what is known to break."""
+    """A change that no rule can decide is distinguished from an incompatible one."""
     Path("one.json").write_text('{"type":"string","pattern":"^a.*b$"}')
     Path("two.json").write_text('{"type":"string","pattern":"^a.*(?=b)b$"}')
     assert "undecided" in diff("one.json", "two.json", "--ruleset", "containment").stdout
@@ -113,7 +113,7 @@ def test_undecided(diff: Callable[..., Result]) -> None:
     ],
 )
 def test_trouble(words: tuple[str, ...], diff: Callable[..., Result]) -> None:
-    """A question that makes no sense has the exit code 2, and a sentence on standard error."""
+    """Invalid arguments have the exit code 2 and a sentence on standard error."""
     result = diff(*words)
     assert result.exit_code == 2
     assert "error:" in result.stderr
@@ -121,7 +121,7 @@ def test_trouble(words: tuple[str, ...], diff: Callable[..., Result]) -> None:
 
 
 class _Registry:
-    """A client that knows three versions of a subject."""
+    """A client of a registry with three versions of a subject."""
 
     def __init__(self, urls: list[str], **settings: object) -> None:
         self.urls = urls
@@ -133,7 +133,7 @@ class _Registry:
         pass
 
     def resolve_version(self, subject: str, number: int) -> ResolvedSchema:
-        """Two Avro schemas, then one of another kind."""
+        """Return one of two Avro schemas, or a JSON Schema."""
         known = {1: ResolvedSchema(OLD), 2: ResolvedSchema(NEW), 3: ResolvedSchema('{"type":"integer"}', "JSON")}
         if subject != "orders@home" or number not in known:
             raise VersionNotFound(number)
@@ -150,7 +150,7 @@ def test_versions_of_a_registry(diff: Callable[..., Result], monkeypatch: pytest
 
 
 def test_versions_of_different_languages(diff: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions in two languages, and versions there are not, cannot be compared."""
+    """Versions of two formats cannot be compared, nor can versions that do not exist."""
     monkeypatch.setattr(client, "SchemaRegistryClient", _Registry)
     assert "nothing to compare" in diff("orders@home@1", "orders@home@3", "--registry", "http://registry").stderr
     assert diff("orders@home@1", "orders@home@9", "--registry", "http://registry").exit_code == 2

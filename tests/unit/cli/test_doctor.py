@@ -1,4 +1,4 @@
-"""`stele doctor`: what it finds, and that it creates nothing."""
+"""`stele doctor`: its results, and that it creates nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands run in an empty folder, without files of the user's own."""
+    """Run commands in an empty folder, without configuration files of the user."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("STELE_STORE", raising=False)
@@ -37,19 +37,19 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run(*words: str) -> Result:
-    """The command with these words."""
+    """Run the command with these words."""
     return CliRunner().invoke(app, ["doctor", *words])
 
 
 def find_results(*words: str, code: int = 0) -> dict[str, dict[str, Any]]:
-    """The results by their codes."""
+    """Return the results by their codes."""
     done = run(*words, "--output", "json")
     assert done.exit_code == code, done.output
     return {row["code"]: row for row in json.loads(done.stdout)}
 
 
 def test_a_sound_installation_has_no_errors(tmp_path: Path) -> None:
-    """One line for each check, a sum at the end, exit code 0, and nothing is created."""
+    """A sound installation has one line for each check, a sum at the end and exit code 0; nothing is created."""
     done = run()
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
@@ -60,7 +60,7 @@ def test_a_sound_installation_has_no_errors(tmp_path: Path) -> None:
 
 
 def test_a_store_is_looked_at_and_not_touched(tmp_path: Path) -> None:
-    """Format, write-ahead log and size are read beside a server and without one; no file appears or changes."""
+    """Format, write-ahead log and size are read with and without a running server; no file appears or changes."""
     url = f"sqlite:///{tmp_path}/log.db"
     log = asyncio.run(open_log(url))
     states = [("open", _list_files(tmp_path), inspect_store(url))]
@@ -80,7 +80,7 @@ def _list_files(folder: Path) -> dict[str, int]:
 
 
 def test_what_is_wrong_with_a_store(tmp_path: Path) -> None:
-    """A file that is no store is an error, a store in memory and a backup are warned about."""
+    """A file that is no store is an error; a store in memory and a backup are warnings."""
     (tmp_path / "bad.db").write_text("no database, " * 20)
     assert "is not a SQLite database" in find_results("--store", "sqlite:///bad.db", code=1)["STORE"]["detail"]
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
@@ -100,13 +100,13 @@ async def _make_store(url: str) -> None:
 
 
 def test_a_store_that_may_not_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rights are looked at before a server fails."""
+    """A store that the user may not write is an error."""
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert find_results("--store", "sqlite:///locked/log.db", code=1)["STORE"]["state"] == "error"
 
 
 def test_settings_that_are_wrong(tmp_path: Path) -> None:
-    """A wrong key of either file is an error with the place; an unknown profile is wrong use."""
+    """A wrong key in either file is an error that suggests the right one; an unknown profile ends with 2."""
     (tmp_path / "stele.toml").write_text("[server]\nprot = 1\n")
     assert "did you mean 'port'" in find_results(code=1)["SETTINGS"]["detail"]
     (tmp_path / "stele.toml").unlink()
@@ -117,7 +117,7 @@ def test_settings_that_are_wrong(tmp_path: Path) -> None:
 
 
 def test_a_registry_and_its_clock() -> None:
-    """Its release is named, and its clock is compared with ours; one that does not answer is an error."""
+    """The release of a registry is named and its clock compared; a registry that does not answer is an error."""
     with registry(port=0) as box:
         rows = find_results("--registry", box.url)
         assert rows["REGISTRY"]["detail"].startswith(f"{box.url}: Stele ")
@@ -126,7 +126,7 @@ def test_a_registry_and_its_clock() -> None:
 
 
 def test_skews_of_clocks() -> None:
-    """Some seconds are fine, more are doubtful, a minute is an error; a server may not say its time."""
+    """A skew of some seconds is fine, a larger one a warning, a minute an error; a server may not send its time."""
     dated, then = "Mon, 23 Nov 2026 06:00:00 GMT", 1_795_413_600.0
     states = [check_skew(dated, then + seconds).state for seconds in (0, -4, 10, -70)]
     assert states == [CheckState.OK, CheckState.OK, CheckState.WARNING, CheckState.ERROR]
@@ -135,14 +135,14 @@ def test_skews_of_clocks() -> None:
 
 
 def test_every_extra_is_checked() -> None:
-    """The table of extras is that of the project, without those for development and demonstration."""
+    """The table of extras has all extras of the project, except those for development and demonstration."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         extras = set(tomllib.load(file)["project"]["optional-dependencies"])
     assert set(checks.EXTRAS) == extras - {"dev", "demo"}
 
 
 def test_extras_that_are_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of an extra is fine, a part of it is doubtful; both name the line that installs it."""
+    """A missing extra is fine, an incomplete one is a warning; both name the command that installs it."""
     monkeypatch.setattr(checks, "is_installed", lambda module: module != "lxml")
     half = checks.check_extra("xsd")
     monkeypatch.setattr(checks, "is_installed", lambda module: False)
@@ -152,7 +152,7 @@ def test_extras_that_are_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_versions_are_compared_with_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers are compared as numbers, and a package outside its limits is an error."""
+    """Versions are compared as numbers, and a package outside its limits is an error."""
     for version, limits, fits in (
         ("4.10.0", ">=4.0,<4.11", True),
         ("4.4", ">=4.0,<4.4", False),
@@ -168,7 +168,7 @@ def test_versions_are_compared_with_their_limits(monkeypatch: pytest.MonkeyPatch
 
 
 def test_java_python_and_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A Java that is missing or too old, a Python that is too new and a clock of the past are found."""
+    """A missing or old Java, a Python that is too new, and a clock in the past are found."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019' >&2\n")

@@ -1,4 +1,4 @@
-"""What every command that reads schema files has in common: names, standard input, and what it says of wrong files."""
+"""What all commands that read schema files share: names, standard input, and errors about files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORD = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "lon
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files with names that look like markup, good ones, and ones that are no text."""
+    """A folder with names that look like markup, valid schemas, and files that are not text."""
     (tmp_path / "old.json").write_text(json.dumps(HOSTILE))
     (tmp_path / "new.json").write_text(json.dumps(CHANGED))
     (tmp_path / "wrong.json").write_text('{"type": "[/b]"}')
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_names_are_no_markup(folder: Path) -> None:
-    """Names of a schema that look like the console's markup are printed as they are, by every command."""
+    """Every command prints names of a schema that look like console markup unchanged."""
     old, new = str(folder / "old.json"), str(folder / "new.json")
     for command in (["check", new, "--against", old], ["diff", old, new], ["lint", old], ["fields", old]):
         done = RUN.invoke(app, command)
@@ -40,7 +40,7 @@ def test_names_are_no_markup(folder: Path) -> None:
 
 
 def test_messages_are_no_markup(folder: Path) -> None:
-    """An error that quotes a schema says it as it is, in one line."""
+    """An error that quotes a schema prints the quotation unchanged, in one line."""
     done = RUN.invoke(app, ["fields", str(folder / "wrong.json")])
     assert done.exit_code == 2
     assert "[/b]" in done.stderr
@@ -48,7 +48,7 @@ def test_messages_are_no_markup(folder: Path) -> None:
 
 
 def test_standard_input() -> None:
-    """A hyphen reads the schema from standard input; its format has to be said."""
+    """`-` reads the schema from standard input; its format must be given."""
     done = RUN.invoke(app, ["fields", "-", "--format", "avro", "--output", "json"], input=RECORD)
     assert json.loads(done.stdout)["fields"] == [
         {"path": "id", "type": "long", "default": None, "doc": "", "optional": False}
@@ -64,7 +64,7 @@ def test_standard_input() -> None:
     [("binary.avsc", "not UTF-8"), (".", "the suffix tells no format"), ("nothing.avsc", "No such file or directory")],
 )
 def test_wrong_files(folder: Path, name: str, message: str) -> None:
-    """A file that cannot be read as text is named once, with the reason."""
+    """An error about a file that cannot be read as text names the file once, with the reason."""
     done = RUN.invoke(app, ["fields", str(folder / name)])
     assert done.exit_code == 2
     assert message in done.stderr
@@ -72,7 +72,7 @@ def test_wrong_files(folder: Path, name: str, message: str) -> None:
 
 
 def test_which_of_several(folder: Path) -> None:
-    """Where several schemas are read, an error says which of them it is about."""
+    """An error of a command that reads several schemas names the one that it is about."""
     good, broken = str(folder / "good.avsc"), str(folder / "broken.avsc")
     assert f"{broken} is no avro schema: line 1" in RUN.invoke(app, ["check", good, "--against", broken]).stderr
     assert f"{broken}:1:2: MALFORMED_SCHEMA" in RUN.invoke(app, ["check", broken, "--against", good]).stdout
@@ -81,7 +81,7 @@ def test_which_of_several(folder: Path) -> None:
 
 
 def test_files_of_two_languages(folder: Path) -> None:
-    """Suffixes that contradict each other are a question without sense, not a syntax error."""
+    """Suffixes of different formats end with 2, not with a syntax error."""
     avro, proto = str(folder / "good.avsc"), str(folder / "message.proto")
     for command in (["diff", avro, proto], ["check", proto, "--against", avro]):
         done = RUN.invoke(app, command)

@@ -13,7 +13,7 @@ from stele.cli.options import expand_dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """A group."""
+    """A group of options."""
 
     data: Annotated[str, typer.Option("--data", help="Where.")]
     size: Annotated[int, typer.Option("--size", help="How much.")] = 3
@@ -34,14 +34,14 @@ app.command()(command)
 
 
 def test_members_are_options() -> None:
-    """Members of a group are options with their names, types and defaults, and arrive as the group."""
+    """The members of a group become options with their names, types and defaults; the command receives the group."""
     done = CliRunner().invoke(app, ["f", "--data", "d", "--size", "7", "--no-flag"])
     assert (done.exit_code, done.stdout) == (0, "f Place(data='d', size=7) False\n")
     assert CliRunner().invoke(app, ["f", "--data", "d"]).stdout == "f Place(data='d', size=3) True\n"
 
 
 def test_what_has_no_default_is_required() -> None:
-    """A member without a default must be given, and one of another type is refused."""
+    """A member without a default is required, and a value of a wrong type is rejected."""
     for arguments, why in (
         (["f"], "--data"),
         (["f", "--data", "d", "--size", "x"], "--size"),
@@ -53,6 +53,6 @@ def test_what_has_no_default_is_required() -> None:
 
 
 def test_help_tells_of_them() -> None:
-    """The help is that of the command, with the members among its options."""
+    """The help shows the docstring of the command and the options of the group."""
     help_text = CliRunner().invoke(app, ["--help"]).stdout
     assert all(text in help_text for text in ("Say what was given", "--data", "How much"))

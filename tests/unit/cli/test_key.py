@@ -1,4 +1,4 @@
-"""`stele key`: what it sends and prints."""
+"""`stele key`: its requests and its output."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
     ],
 )
 def test_when_a_key_ends(text: str, time: datetime) -> None:
-    """A length of time from now, or a time, in UTC unless it says otherwise."""
+    """An expiry is a duration from now, or a time, in UTC without an offset."""
     assert parse_expiry(text, NOW) == time
 
 
 @pytest.mark.parametrize("text", ["", "soon", "90", "d", "-1d", "999999w", "2027-13-01"])
 def test_what_is_no_end(text: str) -> None:
-    """The message shows both forms."""
+    """The error about an invalid expiry shows both forms."""
     with pytest.raises(InvalidRequest, match="90d"):
         parse_expiry(text, NOW)
 
 
 def test_keys_come_and_go() -> None:
-    """The key alone is on standard output, the list has no secret, and a second revocation says that it is gone."""
+    """Only the key is on standard output, the list has no secret, and a second revocation is an error."""
     with registry(port=0) as box:
         to = ["--registry", box.url]
         creation = CliRunner().invoke(app, ["key", "create", "billing", "--group", "a", "--group", "b", *to])
@@ -61,7 +61,7 @@ def test_keys_come_and_go() -> None:
     [["create", "a b"], ["create", "x", "--group", ""], ["create", "x", "--expires", "2020-01-01"], ["create", ""]],
 )
 def test_keys_that_cannot_be(arguments: list[str]) -> None:
-    """Names with blanks, empty groups and keys of the past are refused."""
+    """Names with blanks, empty groups and expiries in the past are rejected."""
     with registry(port=0) as box:
         assert CliRunner().invoke(app, ["key", *arguments, "--registry", box.url]).exit_code == 2
         assert CliRunner().invoke(app, ["key", "list", "--registry", box.url]).stdout == ""

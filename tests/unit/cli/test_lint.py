@@ -38,7 +38,7 @@ def test_nothing_to_say(folder: Path) -> None:
 
 
 def test_findings(folder: Path) -> None:
-    """Findings end with 1: rule, place, reason and way out, for each of several files of several languages."""
+    """Findings end with 1 and show rule, path, reason and fix, for several files of several formats."""
     done = RUN.invoke(app, ["lint", *(str(folder / name) for name in ("good.avsc", "bad.avsc", "message.proto"))])
     assert done.exit_code == 1
     assert "NULLABLE_DEFAULT at /fields/0" in done.stdout
@@ -48,7 +48,7 @@ def test_findings(folder: Path) -> None:
 
 
 def test_a_broken_file_hides_no_other(folder: Path) -> None:
-    """A file that is no schema ends with 2, and the others are still looked at."""
+    """A file that is no schema ends with 2, and the other files are still linted."""
     done = RUN.invoke(app, ["lint", str(folder / "broken.json"), str(folder / "bad.avsc")])
     assert done.exit_code == 2
     assert "NULLABLE_DEFAULT" in done.stdout
@@ -56,7 +56,7 @@ def test_a_broken_file_hides_no_other(folder: Path) -> None:
 
 
 def test_choosing_rules(folder: Path) -> None:
-    """--rule looks for some, --ignore leaves some out."""
+    """--rule selects rules, --ignore leaves rules out."""
     bad = str(folder / "bad.avsc")
     assert RUN.invoke(app, ["lint", bad, "--rule", "NAMING"]).exit_code == 0
     assert RUN.invoke(app, ["lint", bad, "--rule", "NULLABLE_DEFAULT"]).exit_code == 1
@@ -64,7 +64,7 @@ def test_choosing_rules(folder: Path) -> None:
 
 
 def test_references(folder: Path) -> None:
-    """References are given by name, or found beside the file."""
+    """References are given by name, or found in the files beside."""
     alone = folder / "alone"
     alone.mkdir()
     uses = (folder / "uses.avsc").rename(alone / "uses.avsc")
@@ -75,7 +75,7 @@ def test_references(folder: Path) -> None:
 
 
 def test_the_version_before(folder: Path) -> None:
-    """--before brings the rules about changes in."""
+    """--before enables the rules about changes."""
     done = RUN.invoke(app, ["lint", str(folder / "bad.avsc"), "--before", str(folder / "good.avsc")])
     assert "FIELD_DEFAULT" in done.stdout
     done = RUN.invoke(app, ["lint", str(folder / "bad.avsc"), "--before", str(folder / "broken.json")])
@@ -103,7 +103,7 @@ def test_questions_that_make_no_sense(arguments: list[str], folder: Path, monkey
 
 
 def test_json(folder: Path) -> None:
-    """--output json is one list: a report for every file."""
+    """`--output json` prints one list with a report for every file."""
     done = RUN.invoke(app, ["lint", str(folder / "bad.avsc"), str(folder / "broken.json"), "-o", "json"])
     bad, broken = json.loads(done.stdout)
     assert done.exit_code == 2
@@ -113,7 +113,7 @@ def test_json(folder: Path) -> None:
 
 
 def test_the_rules_are_listed() -> None:
-    """--rules lists every rule with the languages that have it."""
+    """--rules lists every rule with its formats."""
     rows = json.loads(RUN.invoke(app, ["lint", "--rules", "-o", "json"]).stdout)
     naming = next(row for row in rows if row["rule"] == "NAMING")
     assert naming["formats"] == "avro, json, protobuf, thrift, xsd"

@@ -1,4 +1,4 @@
-"""`stele log` and `stele backup`: what they say of whole and damaged stores, and what they leave behind."""
+"""`stele log` and `stele backup`: their output for whole and damaged stores, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ KEY = SubjectKey("", "orders")
 
 
 def run(*words: str) -> Result:
-    """The command with these words."""
+    """Run the command with these words."""
     return CliRunner().invoke(app, list(words))
 
 
 def show_log(*words: str) -> Any:
-    """What the command prints for programs, and its exit code."""
+    """Return the JSON output of a command, and its exit code."""
     done = run(*words, "-o", "json")
     return json.loads(done.stdout), done.exit_code
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    """A store of ten versions."""
+    """Return the URL of a store with ten versions."""
     url = f"sqlite:///{tmp_path}/log.db"
     asyncio.run(register(url, *(record("amount_eur", f"f{number}") for number in range(10))))
     return url
 
 
 async def register(url: str, *texts: bytes) -> list[int]:
-    """Register texts; their schema ids."""
+    """Register texts and return their schema ids."""
     registry = await Registry.open(await open_log(url))
     try:
         return [(await put(registry, text, KEY)).schema_id for text in texts]
@@ -52,7 +52,7 @@ async def register(url: str, *texts: bytes) -> list[int]:
 
 
 def change(tmp_path: Path, statement: str, *values: object) -> None:
-    """Do to the database what a bad disk, or a bad hand, would."""
+    """Change the database with an SQL statement, to simulate damage."""
     with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as connection:
         connection.execute(statement, values)
 
@@ -68,7 +68,7 @@ def flip_text(tmp_path: Path, seq: int) -> None:
 
 
 def test_a_whole_store(store: str) -> None:
-    """Nothing is wrong, and there is nothing to repair."""
+    """An undamaged store has no findings, and a repair does nothing."""
     report, code = show_log("log", "verify", "--store", store)
     assert code == 0
     assert report["records"] >= 10
@@ -81,7 +81,7 @@ def test_a_whole_store(store: str) -> None:
 
 
 def test_a_changed_text_is_told_and_repaired(store: str, tmp_path: Path) -> None:
-    """The damaged record and what stands behind it is named; a repair keeps the rest and skips the lost ids."""
+    """The damaged record and all after it are reported; a repair keeps the others and skips the lost ids."""
     flip_text(tmp_path, 7)
     with pytest.raises(DamagedLog, match="Record 7 "):
         asyncio.run(register(store, record("x")))
@@ -104,7 +104,7 @@ def test_a_changed_text_is_told_and_repaired(store: str, tmp_path: Path) -> None
 
 
 def test_a_store_of_the_release_before_is_examined_and_repaired(store: str, tmp_path: Path) -> None:
-    """It is read as it is."""
+    """A damaged store in the format of the previous release can be verified and repaired."""
     flip_text(tmp_path, 7)
     change(tmp_path, "PRAGMA user_version = 2")
     report, code = show_log("log", "verify", "--store", store)
@@ -116,7 +116,7 @@ def test_a_store_of_the_release_before_is_examined_and_repaired(store: str, tmp_
 
 
 def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
-    """A log that ends too early: the ids of what is lost, and the last one that was seen, are never given again."""
+    """After a repair of a truncated log, lost ids and those up to --last-id are not assigned again."""
     change(tmp_path, "DELETE FROM record WHERE seq > 8")
     with pytest.raises(DamagedLog, match=r"[23] records are lost"):
         asyncio.run(register(store, record("x")))
@@ -129,14 +129,14 @@ def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
 
 
 def test_a_record_in_its_neighbours_place(store: str, tmp_path: Path) -> None:
-    """It has a checksum that fits nowhere else."""
+    """A record that was copied to another position has a wrong checksum there."""
     change(tmp_path, "UPDATE record SET stored = (SELECT stored FROM record WHERE seq = 5) WHERE seq = 4")
     report, code = show_log("log", "verify", "--store", store)
     assert (code, report["damages"][0]["seq"], report["intact"]) == (1, 4, 3)
 
 
 async def test_a_backup_of_a_store_in_use(tmp_path: Path) -> None:
-    """The copy has what is in the write-ahead log still, is its owner's alone, and is a restored registry."""
+    """A backup includes the write-ahead log, is readable by its owner only, and counts as a restored registry."""
     url = f"sqlite:///{tmp_path}/log.db"
     registry = await Registry.open(await open_log(url))
     last = [await put(registry, record("a", f"b{number}"), KEY) for number in range(5)][-1]
@@ -154,7 +154,7 @@ async def test_a_backup_of_a_store_in_use(tmp_path: Path) -> None:
 
 
 def test_a_backup_where_no_folder_is(store: str, tmp_path: Path) -> None:
-    """The file that cannot be written is named, not the store."""
+    """The error names the file that cannot be written, not the store."""
     done = run("backup", str(tmp_path / "none" / "backup.db"), "--store", store)
     assert done.exit_code == 2
     assert "".join(done.stderr.split()).endswith("none/backup.dbcannotbewritten:Nosuchfileordirectory")
@@ -174,7 +174,7 @@ def test_an_imported_registry_is_a_restored_one(store: str, tmp_path: Path) -> N
 
 
 def test_no_store_is_made(tmp_path: Path) -> None:
-    """A name with a slip of the finger is an error, not an empty store."""
+    """A misspelled store is an error, and no empty store is created."""
     for words in (["log", "verify"], ["log", "repair"], ["backup", f"{tmp_path}/b"], ["export", f"{tmp_path}/a.gz"]):
         done = run(*words, "--store", f"sqlite:///{tmp_path}/no.db")
         assert done.exit_code == 2
@@ -183,7 +183,7 @@ def test_no_store_is_made(tmp_path: Path) -> None:
 
 
 def test_pages_that_cannot_be_read(store: str, tmp_path: Path) -> None:
-    """What SQLite itself cannot read is told record by record, and a repair keeps what stands before it."""
+    """Records that SQLite cannot read are reported one by one, and a repair keeps the records before them."""
     file = tmp_path / "log.db"
     data = bytearray(file.read_bytes())
     page = data.rindex(b"amount_eur") // 4096
@@ -201,7 +201,7 @@ def test_pages_that_cannot_be_read(store: str, tmp_path: Path) -> None:
 
 
 def test_a_log_moves_between_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies say how many records are the same; a source that is not there is not made."""
+    """A copy reports how many records are the same; a missing source is not created."""
     monkeypatch.chdir(tmp_path)
     asyncio.run(_write_records("files:///from"))
     assert show_log("log", "copy", "files:///from", "sqlite:///to.db") == ({"records": 3, "copied": 3, "erased": 0}, 0)

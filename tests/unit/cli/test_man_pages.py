@@ -29,14 +29,14 @@ def test_every_command_has_a_page() -> None:
 
 
 def test_the_wheel_has_them() -> None:
-    """They are installed where `man` looks, below the prefix of the environment."""
+    """The wheel installs the pages where `man` searches, below the prefix of the environment."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         shared = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
     assert {ROOT / source: target for source, target in shared.items()} == {MAN_FOLDER: "share/man/man1"}
 
 
 def test_a_page_says_what_the_help_says() -> None:
-    """Signs that roff would take for its own are escaped."""
+    """A page has the texts of the help, and characters that are special to roff are escaped."""
     page = build_man_pages()["stele-serve.1"]
     assert ".B \\-\\-log\\-level TEXT" in page
     assert "TOML file with a [server] table." in page

@@ -26,7 +26,7 @@ LONG = "a-name-that-is-much-longer-than-any-terminal-is-wide-" * 4
 
 
 def finding(number: int) -> Finding:
-    """One of many findings."""
+    """Return one of many findings."""
     return Finding(
         rule="FIELD_REMOVED",
         path=f"field{number}",
@@ -39,13 +39,13 @@ def finding(number: int) -> Finding:
 
 
 def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tables that no terminal shows have lines of any length, without blanks at their ends; numbers are flush right."""
+    """Tables in a pipe have lines of any length without trailing blanks; numbers are right-aligned."""
     print_rows(Output.TEXT, ("id", "name"), [{"id": 7, "name": LONG}, {"id": 12, "name": "b"}])
     assert capsys.readouterr().out == f"id  name\n 7  {LONG}\n12  b\n"
 
 
 def test_a_terminal_has_its_width() -> None:
-    """On a terminal the width is that of the terminal."""
+    """On a terminal, tables have the width of the terminal."""
     assert PlainConsole(file=io.StringIO(), force_terminal=True, width=80).size.width == 80
     assert PlainConsole(file=io.StringIO(), width=80).size.width > 10_000
 
@@ -77,7 +77,7 @@ def test_reasons_stand_under_one_another(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_findings_are_counted_beyond_the_first(capsys: pytest.CaptureFixture[str]) -> None:
-    """People see 20 findings and how many more there are; on request all of them."""
+    """The output has 20 findings and the number of the others; on request it has all."""
     many = [finding(number) for number in range(1600)]
     print_findings(many)
     printed = capsys.readouterr().out
@@ -90,7 +90,7 @@ def test_findings_are_counted_beyond_the_first(capsys: pytest.CaptureFixture[str
 
 
 def test_what_cannot_be_undone_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person is asked, and may say no; a program says --yes beforehand."""
+    """An action that cannot be undone asks on a terminal; without one it needs --yes."""
     require_confirmation("Remove it?", yes=True)
     with pytest.raises(InvalidRequest, match="add --yes"):
         require_confirmation("Remove it?", yes=False)

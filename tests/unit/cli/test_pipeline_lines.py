@@ -1,4 +1,4 @@
-"""What `stele pipeline run` says about batches."""
+"""The lines that `stele pipeline run` prints about batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stele.spark.pipeline.schema_evolution import TableChange
 
 
 def test_a_batch_in_one_line() -> None:
-    """Rows by id in the order of ids, versions, how quick it was, how far behind, and what is new."""
+    """The line has rows by ascending id, versions, duration, rate, lag, and whether an earlier run began the batch."""
     batch = BatchReport(
         7,
         rows=1200,
@@ -28,7 +28,7 @@ def test_a_batch_in_one_line() -> None:
 
 
 def test_an_empty_batch_and_very_many_ids() -> None:
-    """Nothing is said of what is not known, and not all of what would fill the screen."""
+    """Unknown figures are left out, and only the first ids are listed."""
     assert pipeline.batch_line(BatchReport(0)).partition(" ")[2] == "batch 0: 0 rows, 0 dead letters, 0.0 s"
     slow = pipeline.batch_line(BatchReport(0, rows=3, seconds=4.0))
     assert slow.endswith("0.8 records/s")
@@ -37,14 +37,14 @@ def test_an_empty_batch_and_very_many_ids() -> None:
 
 
 def test_the_sums_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """All versions used are named, by subject; names that look like markup are texts."""
+    """The summary names all versions used, by subject; names that look like markup are printed unchanged."""
     pipeline.print_summary(PipelineReport(batches=2, rows=3, versions={"a-[red]value": (1, 2), "b-value": (4,)}))
     summary = capsys.readouterr().out
     assert "2 batches, 3 rows, 0 dead letters, 0 tombstones; versions used: a-[red]value 1, 2; b-value 4" in summary
 
 
 def test_every_change_of_a_table_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Created, added, widened, renamed and commented: one line each, with the table's name."""
+    """Each change of a table has one line with the table's name: created, added, widened, renamed, commented."""
     changes = (
         ColumnChange("create", type="struct<id:int>"),
         ColumnChange("add", ("place", "country"), "string"),

@@ -1,4 +1,4 @@
-"""What commands say while Spark works, without Spark."""
+"""The progress that commands print while Spark works, without Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stele.cli.progress import TaskCounter, run_audit, show_job_progress
 
 
 class Tracker:
-    """A tracker of stages: each look at it takes the next of what is given."""
+    """A tracker of stages: each call returns the next of the given states."""
 
     def __init__(self, *looks: dict[int, tuple[int, int]]) -> None:
         self._looks = list(looks)
@@ -31,13 +31,13 @@ class Tracker:
 
 
 def session(*looks: dict[int, tuple[int, int]]) -> Any:
-    """A session whose stages are these."""
+    """Return a session with these states of its stages."""
     tracker = Tracker(*looks)
     return SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
 
 
 def test_tasks_of_all_stages_are_counted() -> None:
-    """A stage that runs no more is done, a later one adds its tasks, and a JVM that is gone is no error."""
+    """A stage that no longer runs counts as done, a later one adds its tasks, and a JVM that has ended is no error."""
     counter = TaskCounter(session({0: (3, 8)}, {1: (1, 4)}, {}))
     assert [counter.count_tasks() for _ in range(3)] == [(3, 8), (9, 12), (12, 12)]
     assert "12 of 12 tasks" in counter.describe()
@@ -45,7 +45,7 @@ def test_tasks_of_all_stages_are_counted() -> None:
 
 
 def test_lines_elsewhere_than_on_a_terminal() -> None:
-    """What takes long says what it does, how far it is and how quick; what is quick says nothing."""
+    """A slow job prints what it does, its progress and its rate; a quick job prints nothing."""
     out = io.StringIO()
     with show_job_progress(session({0: (3, 8)}), "batch [b]0", console=Console(file=out), first=0.0, again=60):
         while not out.getvalue().endswith("\n"):
@@ -59,7 +59,7 @@ def test_lines_elsewhere_than_on_a_terminal() -> None:
 
 
 def test_a_bar_on_a_terminal() -> None:
-    """A terminal has a bar with the same words, and it is gone at the end."""
+    """A terminal shows a bar with the same text, which disappears at the end."""
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=100)
     with show_job_progress(session({0: (3, 8)}), "counting records", console=console):
@@ -70,7 +70,7 @@ def test_a_bar_on_a_terminal() -> None:
 
 
 def test_the_rate_of_a_job(capsys: Any) -> None:
-    """At its end a job says how many records it read, and how quick."""
+    """At its end, a job prints the number of records that it read, and the rate."""
     answer = run_audit(session({}), "counting records", lambda: SimpleNamespace(records=61))
     assert answer.records == 61
     line = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`stele replicate`: what it does, prints and ends with."""
+"""`stele replicate`: its effects, output and exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def invoke(*words: str) -> Result:
 
 
 def test_run_and_diff(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """Diff shows what run does, and nothing afterwards; a conflict is named and ends both with 1."""
+    """`diff` shows what `run` does, and nothing afterwards; a conflict is reported and ends `run` with 1."""
     source, target = pair
     source.client.register("cli-x", Schema('"int"'))
     scope = ["--subjects", "cli-*", "--namespace", "west.${namespace}"]
@@ -62,7 +62,7 @@ def test_run_and_diff(pair: tuple[RegistryBox, RegistryBox]) -> None:
 
 
 def test_a_server_is_told(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """create, list, status, pause, resume and delete, and what stands in the way."""
+    """A replication of the server can be created, listed, shown, paused, resumed and deleted."""
     source, target = pair
     source.client.register("told-x", Schema('"int"'))
     to = ["--registry", target.url]
@@ -82,7 +82,7 @@ def test_a_server_is_told(pair: tuple[RegistryBox, RegistryBox]) -> None:
 
 
 def test_a_polled_kind_is_run_compared_and_followed(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """Run, diff, create and status take a kind that is looked at: here the xRegistry API of the source."""
+    """Run, diff, create and status support a polled kind of registry: the xRegistry API of the source."""
     source, target = pair
     address = f"{source.url}/xregistry"
     ends = ["--source-kind", "xregistry", "--subjects", "poll-*"]
@@ -117,21 +117,21 @@ def test_a_polled_kind_is_run_compared_and_followed(pair: tuple[RegistryBox, Reg
     ],
 )
 def test_what_makes_no_sense(words: tuple[str, ...]) -> None:
-    """A sentence on standard error, and exit code 2."""
+    """Invalid arguments end with a sentence on standard error and exit code 2."""
     done = invoke(*words)
     assert done.exit_code == 2, done.output
     assert "error:" in done.stderr
 
 
 def test_the_page_names_every_kind() -> None:
-    """Each kind of registry has its row in the table of what arrives."""
+    """Each kind of registry has a row in the table of the documentation page."""
     page = (Path(__file__).parents[3] / "docs/how-to/replicate.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", page, re.MULTILINE)
     assert set(RegistryKind) <= set(rows)
 
 
 def test_the_state_file(tmp_path: Path) -> None:
-    """The last line about a version counts; a file of another sort is refused with its line."""
+    """The last line about a version counts; a file of another format is rejected with its line."""
     memory = FileMemory(tmp_path / "state")
     assert memory.load() == {}
     row = Carried("s", 1, "d", "http://a", "http://a/1")

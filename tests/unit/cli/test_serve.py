@@ -1,4 +1,4 @@
-"""`stele serve` that cannot begin: one line, exit code 2."""
+"""Starts of `stele serve` that fail with one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from stele.storage.drivers import list_schemes
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands run in a folder of the test's own, and leave no logs that go to their closed standard error."""
+    """Run commands in a folder of the test, and reset logging, which would write to their closed standard error."""
     monkeypatch.chdir(tmp_path)
     yield
     structlog.reset_defaults()
 
 
 def refuse_start(*flags: str) -> str:
-    """What the command says on standard error when it ends with exit code 2 and prints nothing else."""
+    """Return the standard error of a command that ends with exit code 2 and prints nothing else."""
     done = CliRunner().invoke(app, ["serve", *flags])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
@@ -43,7 +43,7 @@ def test_a_store_that_cannot_be() -> None:
 
 
 def test_a_port_that_is_taken() -> None:
-    """The address is named."""
+    """The error about a port in use names the address, and no store is created."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -62,19 +62,19 @@ def test_a_port_that_is_taken() -> None:
     ],
 )
 def test_unknown_settings(text: str, message: str) -> None:
-    """What a configuration file calls differently is not silently left out."""
+    """An unknown key or table in the configuration file is an error."""
     Path("stele.toml").write_text(text)
     assert refuse_start() == f"error: settings: stele.toml: {message}\n"
 
 
 def test_addresses_of_this_machine_alone() -> None:
-    """Everything else wants authentication, or the word that nobody is asked."""
+    """Only loopback addresses are recognised as such; all others need authentication or `insecure`."""
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
     assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "10.0.0.1", "registry.example.org"))
 
 
 def test_strangers_are_asked_who_they_are() -> None:
-    """An address that other machines reach is refused without authentication, also for the port of one dialect."""
+    """An address that other machines can reach needs authentication, also for the port of one dialect."""
     message = refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0")
     assert message == (
         "error: 0.0.0.0 can be reached from other machines without authentication: set `authentication`, or"

@@ -1,4 +1,4 @@
-"""How commands start Spark: what its JVM and PySpark print stays off the terminal. No JVM is started."""
+"""How commands start Spark: the output of its JVM and of PySpark stays off the terminal. No JVM is started."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stele.cli.spark_start import SparkNotStarted, start_spark
 
 @pytest.fixture(autouse=True)
 def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session is active, whatever other tests did."""
+    """Remove the active session that other tests may have left."""
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr("stele.spark.session.require_java", lambda: None)
 
 
 def test_nothing_of_the_jvm_is_printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Its warnings at the start are not seen, and errors that we tell are not logged by Spark before."""
+    """Warnings of the JVM are hidden, and Spark does not log errors that the command prints."""
     levels: list[str] = []
 
     def start(*_: object, **__: object) -> SimpleNamespace:
@@ -40,7 +40,7 @@ def test_nothing_of_the_jvm_is_printed(monkeypatch: pytest.MonkeyPatch, capfd: p
 
 
 def test_what_it_said_is_told_when_it_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last line of the JVM is the reason, and the file has all of them."""
+    """If Spark does not start, the error has the last line of the JVM, and the file has all lines."""
 
     def start(*_: object, **__: object) -> None:
         os.write(2, b"WARNING: first\nInvalid maximum heap size: -Xmx9z\n")

@@ -1,4 +1,4 @@
-"""What commands load. A command that loads what it does not need is slow for everybody who never asked for it."""
+"""Modules that commands load. A command that loads modules it does not need starts slowly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEAVY = {"grpc_tools", "pydantic", "pyspark", "pandas", "pyarrow", "numpy", "num
 
 
 def loaded_modules(banned: set[str], *arguments: str) -> list[str]:
-    """Those of the banned modules that a command loads."""
+    """Return the banned modules that a command loads."""
     code = _RUN.replace("BANNED", repr(sorted(banned)))
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     modules: list[str] = json.loads(done.stderr)
@@ -37,7 +37,7 @@ def loaded_modules(banned: set[str], *arguments: str) -> list[str]:
 
 
 def test_the_version_loads_nothing() -> None:
-    """`stele --version` is told before any library of the command line is loaded."""
+    """`stele --version` loads no library of the command line."""
     assert loaded_modules(SERVER | HEAVY | {"typer", "rich", "msgspec", "stele.cli.app"}, "--version") == []
 
 
@@ -52,7 +52,7 @@ def test_a_check_loads_no_server_and_no_other_format(tmp_path: Path) -> None:
 
 
 def test_a_server_loads_no_optional_part() -> None:
-    """What only formats and jobs need is loaded when it is used: not even the help of `serve` waits for it."""
+    """`stele serve`, like its help, does not load modules that only formats and jobs need."""
     assert loaded_modules(SERVER | HEAVY, "serve", "--help") == []
     code = f"import stele.server.app, sys; sys.exit(str(sorted(set(sys.modules) & {HEAVY - {'jinja2'}!r}) or ''))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -64,7 +64,7 @@ ENTRIES = {name: entry for panel in COMMANDS.values() for name, entry in panel.i
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_command_of_the_table_is_there(name: str) -> None:
-    """A command's module has what the table says, and the command has a help."""
+    """Each entry of the command table names an existing command, and the command has a help text."""
     command = load_command(name, ENTRIES[name])
     assert command.name == name
     assert command.help

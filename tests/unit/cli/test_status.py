@@ -1,4 +1,4 @@
-"""`stele status`: what it says of a registry that is ready, of one that is not, and of none."""
+"""`stele status`: its output for a registry that is ready, for one that is not, and for none."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PAGES = {
 
 
 def run(*words: str) -> Result:
-    """The command with these words."""
+    """Run the command with these words."""
     return CliRunner().invoke(app, ["status", *words])
 
 
 @contextmanager
 def pages_of(pages: dict[str, tuple[int, bytes]]) -> Iterator[str]:
-    """The address of a server that has these pages and no other."""
+    """Yield the address of a server that has only these pages."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -39,7 +39,7 @@ def pages_of(pages: dict[str, tuple[int, bytes]]) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -49,7 +49,7 @@ def pages_of(pages: dict[str, tuple[int, bytes]]) -> Iterator[str]:
 
 
 def test_a_registry_that_is_ready() -> None:
-    """Release, state, contents, dialects and figures about requests; the same for programs."""
+    """Release, state, contents, dialects and request figures are printed, as text and as JSON."""
     with registry({"s": '"int"'}, port=0) as box:
         done = run("--registry", box.url)
         assert done.exit_code == 0, done.output
@@ -65,7 +65,7 @@ def test_a_registry_that_is_ready() -> None:
 
 
 def test_a_registry_that_cannot_write() -> None:
-    """The reason is there, and the exit code is 1."""
+    """The reason is printed, and the exit code is 1."""
     with pages_of(PAGES) as url:
         done = run("--registry", url)
         status = json.loads(run("--registry", url, "-o", "json").stdout)
@@ -76,7 +76,7 @@ def test_a_registry_that_cannot_write() -> None:
 
 
 def test_a_registry_of_another_make() -> None:
-    """It has no probes: it is ready if it answers, and is not taken for Stele."""
+    """A registry other than Stele has no probes: it is ready if it answers."""
     with pages_of({"/subjects": (200, b"[]"), "/": (200, b"{}")}) as url:
         done = run("--registry", url)
     assert done.exit_code == 0
@@ -84,7 +84,7 @@ def test_a_registry_of_another_make() -> None:
 
 
 def test_nobody_answers() -> None:
-    """One line with every address that was tried, exit code 2; an address that is none is named."""
+    """One line names every address that was tried, with exit code 2; an invalid address is named, too."""
     done = run("--registry", "http://127.0.0.1:1,http://127.0.0.1:2")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: no registry answers at http://127.0.0.1:1: ")

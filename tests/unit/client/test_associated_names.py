@@ -1,4 +1,4 @@
-"""The subject a topic is associated with: found in the registry, else by the fallback; blocking and awaited."""
+"""The subject that a topic is associated with, from the registry or the fallback, blocking and awaited."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stele.errors import InvalidName, Unavailable
 
 
 class Associating(Registry):
-    """Knows associations: subjects by (cluster, topic, type). Without any it has no such route."""
+    """A registry with associations: subjects by (cluster, topic, type). Without any it lacks the route."""
 
     def __init__(self, rows: dict[tuple[str, str, str], str] | None) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Associating(Registry):
 
     @property
     def client(self) -> SchemaRegistryClient:
-        """A client of it."""
+        """Return a client of this registry."""
         return SchemaRegistryClient("http://registry", transport=httpx.MockTransport(self.handle))
 
 
@@ -59,7 +59,7 @@ SHARED = {("lkc-1", "orders", "value"): "shared", ("lkc-2", "orders", "value"): 
 
 
 def write_records(registry: Associating, naming: AssociatedName, **call: Any) -> list[str]:
-    """The subjects a serializer that registers has made."""
+    """Return the subjects that a registering serializer has created."""
     serialize = AvroSerializer(registry.client, ORDER, naming=naming, auto_register=True)
     for number in range(3):
         serialize({"id": number}, **{"topic": "orders", **call})
@@ -67,14 +67,14 @@ def write_records(registry: Associating, naming: AssociatedName, **call: Any) ->
 
 
 def test_the_registry_says_the_subject() -> None:
-    """A topic's values go by the subject it is associated with, which is asked for once."""
+    """A topic's values use the subject it is associated with, which is requested once."""
     registry = Associating(SHARED)
     assert write_records(registry, AssociatedName("lkc-1")) == ["shared"]
     assert registry.queries == ["resourceType=topic&associationType=value"]
 
 
 def test_asked_again_after_a_while() -> None:
-    """Neither an association nor its absence is asked for with every record, and both may change."""
+    """Associations, and their absence, are cached for a time and then requested again."""
     registry, now = Associating(None), [0.0]
     client = SchemaRegistryClient("http://registry", transport=httpx.MockTransport(registry.handle), cache_ttl=0)
     names = AssociatedSubjects(client, AssociatedName(), clock=lambda: now[0])
@@ -93,7 +93,7 @@ def test_asked_again_after_a_while() -> None:
 
 @pytest.mark.parametrize("rows", [None, {}, SHARED])
 def test_the_fallback(rows: dict[tuple[str, str, str], str] | None) -> None:
-    """Keys, other topics, and registries without associations go by the fallback, which is the topic unless set."""
+    """Keys, other topics, and registries without associations use the fallback, by default the topic's name."""
     assert write_records(Associating(rows), AssociatedName("lkc-1"), field="key") == ["orders-key"]
     assert write_records(Associating(rows), AssociatedName(), topic="t") == ["t-value"]
     assert write_records(Associating(rows), AssociatedName("lkc-3", fallback=record_name)) == ["shop.Order"]
@@ -102,7 +102,7 @@ def test_the_fallback(rows: dict[tuple[str, str, str], str] | None) -> None:
 
 
 def test_ambiguous_and_unnamed_topics() -> None:
-    """Topics of one name in two clusters must be told apart when they differ, and no topic is no subject."""
+    """Two clusters with different subjects for a topic raise an error, and so does a missing topic."""
     with pytest.raises(InvalidName, match="several subjects: other, shared"):
         write_records(Associating(SHARED), AssociatedName())
     alike = dict.fromkeys(SHARED, "shared")
@@ -112,7 +112,7 @@ def test_ambiguous_and_unnamed_topics() -> None:
 
 
 def test_a_registry_that_fails_is_no_registry_without_associations() -> None:
-    """Only a missing association falls back; an outage is told."""
+    """Only a missing association uses the fallback. An outage raises an error."""
     transport = httpx.MockTransport(lambda request: httpx.Response(503))
     with (
         SchemaRegistryClient("http://registry", transport=transport, sleep=lambda _: None) as client,
@@ -122,7 +122,7 @@ def test_a_registry_that_fails_is_no_registry_without_associations() -> None:
 
 
 def test_readers() -> None:
-    """A deserializer finds its reader's schema by association; a snapshot knows none and takes the fallback."""
+    """A deserializer finds its reader's schema by association. A snapshot has none and uses the fallback."""
     registry = Associating(SHARED)
     client = registry.client
     data = AvroSerializer(client, ORDER, naming=AssociatedName("lkc-1"), auto_register=True)({"id": 7}, topic="orders")
@@ -137,7 +137,7 @@ def test_readers() -> None:
 
 
 def test_awaited() -> None:
-    """The awaited serializer asks in the same way."""
+    """The async serializer uses associations in the same way."""
     registry = Associating(SHARED)
 
     async def write() -> None:

@@ -1,4 +1,4 @@
-"""Awaited serializers and deserializers do what the blocking ones do, byte for byte, and never block the event loop."""
+"""Async serializers and deserializers produce the same bytes as the blocking ones, and never block the event loop."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def registry() -> Registry:
 
 @pytest_asyncio.fixture
 async def client(registry: Registry) -> AsyncIterator[AsyncSchemaRegistryClient]:
-    """An awaited client of it."""
+    """An async client of the registry."""
     transport = httpx.MockTransport(registry.handle)
     async with AsyncSchemaRegistryClient("http://registry", transport=transport) as client:
         yield client
 
 
 def blocking(registry: Registry) -> SchemaRegistryClient:
-    """A blocking client of the same."""
+    """Return a blocking client of the registry."""
     return SchemaRegistryClient("http://registry", transport=httpx.MockTransport(registry.handle))
 
 
@@ -66,7 +66,7 @@ CASES: list[tuple[Any, Any, Any]] = [
 async def test_same_bytes(
     kind: Any, schema: Any, value: Any, id_in: IdPlace, registry: Registry, client: AsyncSchemaRegistryClient
 ) -> None:
-    """Both kinds write the same, into payload and headers, and read what the other wrote, with equal requests."""
+    """Both kinds write the same payload and headers, read each other's records, and send equal requests."""
     ours: Headers = []
     data = await AsyncSerializer(kind(client, schema, auto_register=True, id_in=id_in))(
         value, topic="orders", headers=ours
@@ -81,7 +81,7 @@ async def test_same_bytes(
 
 
 async def test_choices(registry: Registry, client: AsyncSchemaRegistryClient) -> None:
-    """The newest version is written and read; what is missing raises as it does elsewhere; None is a tombstone."""
+    """The newest version is written and read, missing schemas and unfit values raise, and None is a tombstone."""
     blocked = blocking(registry)
     AvroSerializer(blocked, ORDER, auto_register=True)({"id": 1}, topic="orders")
     old = AvroSerializer(blocked, ORDER)({"id": 1}, topic="orders")
@@ -99,7 +99,7 @@ async def test_choices(registry: Registry, client: AsyncSchemaRegistryClient) ->
 
 
 async def test_many_at_once(registry: Registry, client: AsyncSchemaRegistryClient) -> None:
-    """Tasks share one serializer, and learn a schema together."""
+    """Concurrent tasks share one serializer, and register its schema once."""
     serialize = AsyncSerializer(AvroSerializer(client, ORDER, auto_register=True))
     read = AsyncDeserializer(AvroDeserializer(client))
     data = await asyncio.gather(*(serialize({"id": number}, topic="orders") for number in range(50)))
@@ -108,7 +108,7 @@ async def test_many_at_once(registry: Registry, client: AsyncSchemaRegistryClien
 
 
 async def test_kinds_of_clients(registry: Registry, client: AsyncSchemaRegistryClient) -> None:
-    """Each kind says so when it is given the other's client; snapshots serve both."""
+    """A blocking serializer refuses an async client and the other way round. Snapshots work with both."""
     blocked = blocking(registry)
     with pytest.raises(InvalidRequest, match="AsyncSerializer"):
         AvroSerializer(client, ORDER)({"id": 1}, topic="orders")
@@ -124,7 +124,7 @@ async def test_kinds_of_clients(registry: Registry, client: AsyncSchemaRegistryC
 
 
 class Threaded(RuleExecutor):
-    """Says where it runs, and that the event loop goes on meanwhile."""
+    """Checks that it runs in a thread, and that the event loop continues meanwhile."""
 
     def run(self, context: RuleContext, value: Any) -> Any:
         assert threading.current_thread() is not threading.main_thread()
@@ -136,13 +136,13 @@ LOOPS: list[asyncio.AbstractEventLoop] = []
 
 
 def open_client(registry: RuledRegistry) -> AsyncSchemaRegistryClient:
-    """A client which keeps nothing that may change."""
+    """Return an async client that caches no changeable answers."""
     transport = httpx.MockTransport(registry.handle)
     return AsyncSchemaRegistryClient("http://registry", transport=transport, cache_ttl=0, retry=Retry(rounds=1))
 
 
 async def test_rules_run_in_a_thread() -> None:
-    """The event loop is free while an executor works; failures come to whoever awaits."""
+    """The event loop is free while an executor runs, and failures are raised to the awaiting caller."""
     LOOPS.append(asyncio.get_running_loop())
     schema = '{"type":"record","name":"R","fields":[{"name":"s","type":"string"}]}'
     registry = RuledRegistry()
@@ -158,7 +158,7 @@ async def test_rules_run_in_a_thread() -> None:
 
 
 async def test_encryption() -> None:
-    """Data keys are made and found through the awaited client; the blocking side reads what was written."""
+    """Data keys are created and found through the async client. The blocking side reads the records."""
     registry = registry_with()
     async with open_client(registry) as client:
         data = await AsyncSerializer(AvroSerializer(client, use_latest=True, rules=Rules(CONFIG)))(VALUE, topic="t")
@@ -170,7 +170,7 @@ async def test_encryption() -> None:
 
 
 async def test_keys_from_elsewhere() -> None:
-    """Another registry, asked by a blocking client, may have the data keys."""
+    """The data keys may be in another registry with a blocking client."""
     registry, keys = registry_with(), RuledRegistry()
     rules = Rules(CONFIG, client=keys.client())
     async with open_client(registry) as client:

@@ -1,4 +1,4 @@
-"""Servers that answer without end, slowly, in disguise or not at all: each call ends in time with an error of ours."""
+"""Servers that answer endlessly, slowly, wrongly or not at all: each call ends in time with an error of Stele."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 LIMIT = 1 << 20
 DEADLINE = 0.6
 PATIENCE = 60
-"""Seconds after which even a busy machine should have noticed the deadline, or what is wrong with an answer."""
+"""Seconds within which even a busy machine must detect the deadline or the invalid answer."""
 OPTIONS: dict[str, Any] = {"max_response_bytes": LIMIT, "retry": Retry(rounds=2, base=0.01)}
 
 
 def choose_deadline(kind: type[SteleError]) -> float:
-    """A short one where nothing else ends a call; answers that end it may take a busy machine longer."""
+    """Return a short deadline if nothing else ends the call, else a longer one for busy machines."""
     return {RegistryUnreachable: DEADLINE, SteleError: 5 * DEADLINE}.get(kind, PATIENCE)
 
 
 def list_blocking(url: str, deadline: float) -> list[str]:
-    """Ask by a client that blocks."""
+    """Send a request with a blocking client."""
     with SchemaRegistryClient(url, deadline=deadline, **OPTIONS) as client:
         return client.subjects()
 
 
 def list_awaited(url: str, deadline: float) -> list[str]:
-    """Ask by a client that is awaited."""
+    """Send a request with an async client."""
 
     async def ask() -> list[str]:
         async with AsyncSchemaRegistryClient(url, deadline=deadline, **OPTIONS) as client:
@@ -52,7 +52,7 @@ def list_awaited(url: str, deadline: float) -> list[str]:
 
 @contextmanager
 def bad_server(behave: Behaviour) -> Iterator[str]:
-    """A server on a port of its own that reads the head of each request, and then behaves as it wants."""
+    """Run a server on its own port that reads the head of each request, and then calls `behave`."""
     listener = socket.create_server(("127.0.0.1", 0))
     is_over = threading.Event()
 
@@ -77,12 +77,12 @@ def bad_server(behave: Behaviour) -> Iterator[str]:
 
 
 def answer(body: bytes, head: bytes = HEAD) -> Behaviour:
-    """Send one answer."""
+    """Return a behaviour that sends one answer."""
     return lambda connection: connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
 def hang_up(data: bytes) -> Behaviour:
-    """Say something, and close the connection."""
+    """Return a behaviour that sends data and closes the connection."""
 
     def behave(connection: socket.socket) -> None:
         connection.sendall(data)
@@ -92,7 +92,7 @@ def hang_up(data: bytes) -> Behaviour:
 
 
 def send_forever(connection: socket.socket, first: bytes, again: bytes, pause: float = 0) -> None:
-    """Send the same for ever: until the client has had enough."""
+    """Send the same data until the client closes the connection."""
     connection.sendall(first)
     while True:
         connection.sendall(again)
@@ -100,17 +100,17 @@ def send_forever(connection: socket.socket, first: bytes, again: bytes, pause: f
 
 
 def chunked_head(encoding: bytes = b"") -> bytes:
-    """The head of an answer in chunks."""
+    """Return the head of a chunked answer."""
     return HEAD + encoding + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """One of them."""
+    """Return data as one chunk of an answer."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 def make_bomb() -> bytes:
-    """A list of 100 MiB in 100 KiB: one compressed block, over and over, which the missing end does not change."""
+    """Return 100 KiB of gzip that expand to a list of 100 MiB: one compressed block, repeated, without end mark."""
     deflated = zlib.compressobj(wbits=31)
     head = deflated.compress(b"[") + deflated.flush(zlib.Z_FULL_FLUSH)
     return head + (deflated.compress(b"0," * (1 << 20)) + deflated.flush(zlib.Z_FULL_FLUSH)) * 50
@@ -180,7 +180,7 @@ BEHAVIOURS: dict[str, tuple[Behaviour, type[SteleError], str]] = {
 @pytest.mark.parametrize("ask", [list_blocking, list_awaited])
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_calls_end(name: str, ask: Callable[[str, float], object]) -> None:
-    """Each call ends soon after its deadline, with the error that tells what is wrong with the server."""
+    """Each call ends soon after its deadline, with an error that describes the server's fault."""
     behave, kind, why = BEHAVIOURS[name]
     with bad_server(behave) as url:
         started = time.monotonic()
@@ -192,7 +192,7 @@ def test_calls_end(name: str, ask: Callable[[str, float], object]) -> None:
 
 
 def test_deep_objects() -> None:
-    """Nesting that no parser follows is an answer that is not what the API promises."""
+    """An answer that is nested too deeply for the parser is reported as an invalid answer."""
     with (
         bad_server(answer(b'{"mode": ' + b"[" * 500_000)) as url,
         SchemaRegistryClient(url) as client,
@@ -202,7 +202,7 @@ def test_deep_objects() -> None:
 
 
 def test_bombs_are_not_unpacked() -> None:
-    """An answer of 100 KB that stands for 100 MB takes no more memory than the limit allows."""
+    """A compressed answer of 100 KB that expands to 100 MB takes no more memory than the limit allows."""
     with (
         bad_server(answer(BOMB, HEAD + b"Content-Encoding: gzip\r\n")) as url,
         SchemaRegistryClient(url, max_response_bytes=LIMIT, retry=Retry(rounds=1)) as client,
@@ -218,7 +218,7 @@ def test_bombs_are_not_unpacked() -> None:
 
 
 def test_good_answers_arrive() -> None:
-    """Compressed answers, whole ones, chunked ones and slow ones within the deadline are read as ever."""
+    """Compressed, plain, chunked and slow answers within the deadline are read."""
     body = b'["a","b"]'
     deflated = zlib.compressobj(wbits=31)
     packed = deflated.compress(body) + deflated.flush()
@@ -238,7 +238,7 @@ def test_good_answers_arrive() -> None:
 
 
 def test_another_server_has_its_chance() -> None:
-    """A server that drips gets half of the time, and the next one the rest."""
+    """A slow server gets half of the deadline, and the next server the rest."""
     with (
         bad_server(lambda connection: send_forever(connection, HEAD, b"x: y\r\n", 0.05)) as slow,
         bad_server(answer(b'["a"]')) as good,
@@ -248,7 +248,7 @@ def test_another_server_has_its_chance() -> None:
 
 
 def test_outcome_of_a_deletion_that_was_too_slow_is_unknown() -> None:
-    """It is not sent again: the server may have done it."""
+    """A deletion that exceeds the deadline is not sent again, because the server may have performed it."""
     connections = []
 
     def drip(connection: socket.socket) -> None:
@@ -266,7 +266,7 @@ def test_outcome_of_a_deletion_that_was_too_slow_is_unknown() -> None:
 
 @pytest.mark.parametrize("name", ["answer without end", "compressed bomb", "dripping body", "deep lists"])
 def test_migrations_end(name: str) -> None:
-    """Reading a whole registry that behaves badly ends the same way."""
+    """Reading a whole registry from a faulty server ends with the same errors."""
     behave, kind, _ = BEHAVIOURS[name]
     with (
         bad_server(behave) as url,
@@ -279,7 +279,7 @@ def test_migrations_end(name: str) -> None:
 
 
 def test_a_list_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry that always has another page is given up."""
+    """Listing stops with an error when a registry always returns another page."""
     monkeypatch.setattr(registry_reader, "PAGE", 1)
     monkeypatch.setattr(registry_reader, "MAX_VERSIONS", 20)
     numbers = iter(range(1, 1000))

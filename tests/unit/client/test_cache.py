@@ -11,7 +11,7 @@ from stele.client.request import CachePolicy, Effect
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that a test moves."""
 
     now = 0.0
 
@@ -27,12 +27,12 @@ def clock() -> Clock:
 
 @pytest.fixture
 def cache(clock: Clock) -> AnswerCache:
-    """Room for two answers, ten seconds for changeable ones."""
+    """Capacity of two answers, ten seconds for changeable ones."""
     return AnswerCache(capacity=2, ttl=10, clock=clock)
 
 
 def test_changeable_answers_end_with_their_time(cache: AnswerCache, clock: Clock) -> None:
-    """`latest` holds for the time to live and not longer; ids hold for ever."""
+    """`latest` is cached for the time to live only; ids are cached for ever."""
     cache.put("latest", 1, CachePolicy.TTL, cache.epoch)
     cache.put("id", 2, CachePolicy.IMMUTABLE, cache.epoch)
     clock.now = 9.9
@@ -50,7 +50,7 @@ def test_none_is_an_answer(cache: AnswerCache) -> None:
 
 
 def test_answers_without_life_are_not_kept(cache: AnswerCache, clock: Clock) -> None:
-    """Lists are asked for every time, and a time to live of zero turns that off for everything changeable."""
+    """Lists are never cached. A time to live of zero disables caching of all changeable answers."""
     cache.put("list", 1, CachePolicy.NEVER, cache.epoch)
     assert cache.get("list") is MISSING
     off = AnswerCache(ttl=0, clock=clock)
@@ -59,7 +59,7 @@ def test_answers_without_life_are_not_kept(cache: AnswerCache, clock: Clock) -> 
 
 
 def test_longest_unused_goes_first(cache: AnswerCache) -> None:
-    """Room is bounded; what is used stays."""
+    """A full cache drops the least recently used answer."""
     for key in ("a", "b"):
         cache.put(key, key, CachePolicy.IMMUTABLE, cache.epoch)
     cache.get("a")
@@ -68,7 +68,7 @@ def test_longest_unused_goes_first(cache: AnswerCache) -> None:
 
 
 def test_own_writes_void_what_they_may_have_changed(cache: AnswerCache) -> None:
-    """Registering voids `latest`; deleting voids even numbered versions, since purged numbers may come again."""
+    """Registering drops `latest`. Deleting drops numbered versions too, because purged numbers may be reused."""
     cache.put("latest", 1, CachePolicy.TTL, cache.epoch)
     cache.put("id", 2, CachePolicy.IMMUTABLE, cache.epoch)
     cache.forget_after_write(Effect.READ)
@@ -80,7 +80,7 @@ def test_own_writes_void_what_they_may_have_changed(cache: AnswerCache) -> None:
 
 
 def test_answers_asked_for_before_a_write_are_not_kept(cache: AnswerCache) -> None:
-    """A slow read which overlaps a write of the same client may be stale, so it is not remembered."""
+    """A read that overlaps a write of the same client may be stale, so it is not cached."""
     epoch = cache.epoch
     cache.forget_after_write(Effect.WRITE)
     cache.put("latest", 1, CachePolicy.TTL, epoch)
@@ -88,7 +88,7 @@ def test_answers_asked_for_before_a_write_are_not_kept(cache: AnswerCache) -> No
 
 
 def test_threads_share_one_cache() -> None:
-    """Reading, writing and evicting at once neither fails nor grows past the capacity."""
+    """Concurrent reads, writes and evictions neither fail nor exceed the capacity."""
     cache = AnswerCache(capacity=50)
     failures: list[BaseException] = []
 
@@ -100,7 +100,7 @@ def test_threads_share_one_cache() -> None:
                 assert cache.get(key) in (MISSING, key)
                 if number % 500 == 0:
                     cache.forget_after_write(Effect.WRITE)
-        except BaseException as error:  # handed to the main thread
+        except BaseException as error:  # passed to the main thread
             failures.append(error)
 
     threads = [Thread(target=work, args=(seed,)) for seed in (3, 5, 7, 11)]

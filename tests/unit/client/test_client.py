@@ -31,7 +31,10 @@ Answer = tuple[int, Any] | tuple[int, Any, Mapping[str, str]] | Exception
 
 
 class Script:
-    """Answers by method and raw target, in the order given; the last one of a target repeats. Keeps what was asked."""
+    """Answers by method and raw target, in the given order, and records all requests.
+
+    The last answer of a target repeats.
+    """
 
     def __init__(self) -> None:
         self.answers: dict[str, list[Answer]] = {}
@@ -39,7 +42,7 @@ class Script:
         self.pauses: list[float] = []
 
     def say(self, what: str, *answers: Answer) -> None:
-        """Answer `METHOD target` (or `METHOD http://host/target`) with these."""
+        """Set the answers for `METHOD target` (or `METHOD http://host/target`)."""
         self.answers[what] = list(answers)
 
     @property
@@ -48,7 +51,7 @@ class Script:
         return [f"{request.method} {request.url.raw_path.decode()}" for request in self.requests]
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """The next answer."""
+        """Return the next answer."""
         self.requests.append(request)
         target = request.url.raw_path.decode()
         full = f"{request.method} http://{request.url.host}{target}"
@@ -62,13 +65,13 @@ class Script:
         return httpx.Response(status, content=content, headers=answer[2] if len(answer) == 3 else {})
 
     def client(self, urls: str = "http://one", **settings: Any) -> SchemaRegistryClient:
-        """A blocking client of this registry, which notes its pauses instead of sleeping."""
+        """Return a blocking client of this registry that records its pauses instead of sleeping."""
         retry = settings.pop("retry", Retry(rounds=3, jitter=lambda: 1.0))
         transport = httpx.MockTransport(self.handle)
         return SchemaRegistryClient(urls, retry=retry, transport=transport, sleep=self.pauses.append, **settings)
 
     def aclient(self, urls: str = "http://one", **settings: Any) -> AsyncSchemaRegistryClient:
-        """The same for asyncio."""
+        """Return an async client of this registry that records its pauses."""
 
         async def sleep(seconds: float) -> None:
             self.pauses.append(seconds)
@@ -89,7 +92,7 @@ GONE = {"error_code": 40401, "message": "Subject 's' not found."}
 
 
 def test_typed_results(script: Script) -> None:
-    """A version comes back as one typed value, with defaults for what an old server leaves out."""
+    """A version is returned as one typed value, with defaults for members that an old server leaves out."""
     reference = {"name": "r", "subject": "r", "version": 1}
     script.say(
         "GET /subjects/s/versions/1",
@@ -102,7 +105,7 @@ def test_typed_results(script: Script) -> None:
 
 
 def test_id_is_filled_in(script: Script) -> None:
-    """The API does not repeat the id asked for; the result does."""
+    """The result contains the requested id, which the API does not repeat."""
     script.say("GET /schemas/ids/7", (200, {"schema": "x"}))
     assert script.client().schema_by_id(7).id == 7
 
@@ -119,7 +122,7 @@ def test_settings_have_one_name(script: Script) -> None:
 
 
 def test_small_answers(script: Script) -> None:
-    """Lists, numbers, texts and empty bodies arrive as what they are."""
+    """Lists, numbers, texts and empty bodies are returned as such."""
     script.say("GET /", (200, {}))
     script.say("GET /v1/metadata/id", (200, {"id": "", "scope": {"path": [], "clusters": {"kafka-cluster": "k"}}}))
     script.say("GET /v1/metadata/deployment", (200, {"attributes": ["a"]}))
@@ -140,7 +143,7 @@ def test_small_answers(script: Script) -> None:
 
 
 def test_check_gives_findings(script: Script) -> None:
-    """The native check's reasons arrive as the type the whole project uses."""
+    """Reasons of the native check are returned as `Finding`."""
     finding = {"rule": "R", "path": "/fields/0", "why": "because", "level": "warning"}
     script.say("POST /api/check", (200, {"compatible": True, "findings": [finding]}))
     result = script.client().check("avro", "{}", [])
@@ -149,14 +152,14 @@ def test_check_gives_findings(script: Script) -> None:
 
 
 def test_names_reach_the_server_encoded_once(script: Script) -> None:
-    """A slash, a percent sign, dots and letters of any script survive httpx."""
+    """Names with slashes, percent signs, dots and letters of any script reach the server unchanged."""
     for name, segment in (("a/b %2F", "a%2Fb%20%252F"), ("ключ", "%D0%BA%D0%BB%D1%8E%D1%87"), ("..", "%2E%2E")):
         script.say(f"GET /prefix/subjects/{segment}/versions", (200, [1]))
         assert script.client("http://one/prefix/").versions(name) == [1]
 
 
 def test_headers(script: Script) -> None:
-    """Requests say what they accept and who asks; bodies say what they are; callers may add headers."""
+    """Requests name the accepted media types and the client, bodies have a media type, and callers may add headers."""
     script.say("POST /subjects/s/versions", (200, {"id": 1}))
     script.say("POST /api/check", (200, {"compatible": True}))
     client = script.client(headers={"X-Team": "blue"})
@@ -189,7 +192,7 @@ def test_credentials(script: Script, url: str, auth: Any, header: str | None) ->
 
 
 def test_errors_do_not_tell_the_password(script: Script) -> None:
-    """The address in an error has no credentials."""
+    """The URL in an error has no credentials."""
     script.say("GET /subjects/s/versions", (404, GONE))
     with pytest.raises(errors.SubjectNotFound) as caught:
         script.client("http://user:word@one").versions("s")
@@ -200,13 +203,13 @@ def test_errors_do_not_tell_the_password(script: Script) -> None:
 
 @pytest.mark.parametrize("url", ["", "one:8081", "ftp://one", "http://", "http://a\x00b"])
 def test_addresses_are_checked_at_once(url: str) -> None:
-    """A wrong address fails where it is written, not at the first record."""
+    """An invalid address raises when the client is created."""
     with pytest.raises(errors.InvalidRequest):
         SchemaRegistryClient(url)
 
 
 def test_retries_with_growing_pauses(script: Script) -> None:
-    """Failures that may pass are tried again, each time after a longer pause."""
+    """Transient failures are retried, each time after a longer pause."""
     script.say("GET /subjects", httpx.ConnectError("refused"), (503, b""), (200, ["s"]))
     assert script.client().subjects() == ["s"]
     assert script.pauses == [0.2, 0.4]
@@ -220,14 +223,14 @@ def test_pauses_have_jitter(script: Script) -> None:
 
 
 def test_retry_after_is_heeded_within_the_cap(script: Script) -> None:
-    """A server may ask for a longer pause, but not for an endless one."""
+    """A server may ask for a longer pause, but not beyond the cap."""
     script.say("GET /subjects", (429, b"", {"Retry-After": "7"}), (503, b"", {"Retry-After": "9999"}), (200, []))
     script.client(retry=Retry(rounds=3, cap=30)).subjects()
     assert script.pauses == [7.0, 30]
 
 
 def test_gives_up_with_the_last_refusal(script: Script) -> None:
-    """When servers answer, but never well, their last answer is the error."""
+    """After the last retry the last error response is raised."""
     script.say("GET /subjects", (503, {"error_code": 50301, "message": "busy"}))
     with pytest.raises(errors.Unavailable, match="busy") as caught:
         script.client().subjects()
@@ -236,7 +239,7 @@ def test_gives_up_with_the_last_refusal(script: Script) -> None:
 
 
 def test_gives_up_when_nobody_answers(script: Script) -> None:
-    """The error names every server and its trouble."""
+    """The error names every server and its failure."""
     script.say("GET http://one/subjects", httpx.ConnectError("refused"))
     script.say("GET http://two/subjects", httpx.ReadTimeout("slow"))
     with pytest.raises(errors.RegistryUnreachable, match=r"http://one: refused; http://two: slow"):
@@ -245,7 +248,7 @@ def test_gives_up_when_nobody_answers(script: Script) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422])
 def test_clear_refusals_are_not_repeated(script: Script, status: int) -> None:
-    """What cannot succeed is asked once."""
+    """A request that cannot succeed is sent once."""
     script.say("GET /subjects", (status, b""))
     with pytest.raises(ResponseError):
         script.client("http://one,http://two").subjects()
@@ -253,7 +256,7 @@ def test_clear_refusals_are_not_repeated(script: Script, status: int) -> None:
 
 
 def test_redirects_are_errors(script: Script) -> None:
-    """A redirect could turn a registration into a read, so it is not followed."""
+    """A redirect is an error, because it could turn a registration into a read."""
     script.say("POST /subjects/s/versions", (302, b"", {"Location": "http://two/"}))
     with pytest.raises(ResponseError, match="302"):
         script.client().register("s", AVRO)
@@ -261,14 +264,14 @@ def test_redirects_are_errors(script: Script) -> None:
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"subjects": []}', b"[1]"])
 def test_answers_of_another_kind_are_errors(script: Script, body: bytes) -> None:
-    """A portal's page with status 200 is not a list of subjects."""
+    """An HTML page with status 200 is not accepted as a list of subjects."""
     script.say("GET /subjects", (200, body))
     with pytest.raises(ResponseError, match="not what the API promises"):
         script.client().subjects()
 
 
 def test_next_server_at_once_then_stays(script: Script) -> None:
-    """A dead server costs no pause while another lives; the living one is asked first from then on."""
+    """A dead server causes no pause while another one works, which is tried first from then on."""
     script.say("GET http://one/subjects", httpx.ConnectError("refused"))
     script.say("GET http://two/subjects", (200, []))
     client = script.client("http://one,http://two")
@@ -279,7 +282,7 @@ def test_next_server_at_once_then_stays(script: Script) -> None:
 
 
 def test_registration_is_repeated_after_a_lost_answer(script: Script) -> None:
-    """Registering twice is registering once, so a lost answer is asked for again."""
+    """A registration with a lost response is sent again, because registering twice has no further effect."""
     script.say("POST /subjects/s/versions", httpx.ReadTimeout("slow"), (200, {"id": 4}))
     assert script.client().register("s", AVRO).id == 4
 
@@ -295,13 +298,13 @@ def test_deletion_is_not_repeated_after_a_lost_answer(script: Script, trouble: A
 
 @pytest.mark.parametrize("trouble", [httpx.ConnectError("refused"), httpx.ConnectTimeout("slow"), (429, b"")])
 def test_deletion_is_repeated_when_it_certainly_did_not_happen(script: Script, trouble: Answer) -> None:
-    """A deletion no server began is safe to send again."""
+    """A deletion is sent again if no server received it."""
     script.say("DELETE /subjects/s/versions/latest", trouble, (200, 1))
     assert script.client().delete_version("s", "latest") == 1
 
 
 def test_immutable_answers_are_asked_for_once(script: Script) -> None:
-    """Ids and numbered versions cost one request; so does `latest` within its time."""
+    """Ids and numbered versions take one request; so does `latest` within its time to live."""
     script.say("GET /schemas/ids/1", (200, {"schema": "x"}))
     script.say("GET /subjects/s/versions/1", (200, {"schema": "x"}))
     script.say("GET /subjects/s/versions/latest", (200, {"schema": "x"}))
@@ -314,7 +317,7 @@ def test_immutable_answers_are_asked_for_once(script: Script) -> None:
 
 
 def test_lookups_are_told_apart_by_their_body(script: Script) -> None:
-    """Two schemas looked up in one subject are two questions."""
+    """Lookups of two schemas in one subject are cached separately."""
     script.say("POST /subjects/s", (200, {"id": 1}), (200, {"id": 2}))
     client = script.client()
     assert [client.lookup("s", Schema(text)).id for text in ("a", "b", "a")] == [1, 2, 1]
@@ -331,7 +334,7 @@ def test_latest_is_fresh_after_an_own_registration(script: Script) -> None:
 
 
 def test_a_failed_write_voids_too(script: Script) -> None:
-    """A write whose answer was lost may have happened."""
+    """A write whose response was lost clears the cache, because it may have happened."""
     script.say("GET /subjects/s/versions/latest", (200, {"id": 1}), (200, {"id": 2}))
     script.say("POST /subjects/s/versions", httpx.ReadTimeout("slow"))
     client = script.client()
@@ -342,7 +345,7 @@ def test_a_failed_write_voids_too(script: Script) -> None:
 
 
 def test_errors_are_not_cached(script: Script) -> None:
-    """A subject that was missing may exist a moment later."""
+    """Errors are not cached: a missing subject may exist a moment later."""
     script.say("GET /subjects/s/versions/latest", (404, GONE), (200, {"id": 1}))
     client = script.client()
     with pytest.raises(errors.SubjectNotFound):
@@ -351,7 +354,7 @@ def test_errors_are_not_cached(script: Script) -> None:
 
 
 def test_forget(script: Script) -> None:
-    """The cache can be emptied by hand."""
+    """`forget` empties the cache."""
     script.say("GET /schemas/ids/1", (200, {"schema": "x"}))
     client = script.client()
     client.schema_by_id(1)
@@ -361,7 +364,7 @@ def test_forget(script: Script) -> None:
 
 
 def test_clients_travel_to_other_processes() -> None:
-    """A pickled client has the addresses, credentials and patience of the first."""
+    """A pickled client has the addresses, credentials and retry settings of the original."""
     retry = Retry(rounds=2, base=1.0)
     client = SchemaRegistryClient("http://user:word@one,http://two", auth=("a", "b"), retry=retry, cache_ttl=7)
     with pickle.loads(pickle.dumps(client)) as copy:
@@ -379,7 +382,7 @@ def test_calls_of_ones_own(script: Script) -> None:
 
 
 async def test_the_async_client_is_the_same(script: Script) -> None:
-    """Awaited calls share results, retries, fail-over, cache and errors with the blocking client."""
+    """Async calls have the results, retries, fail-over, cache and errors of the blocking client."""
     script.say("GET http://one/subjects/s/versions/1", httpx.ConnectError("refused"))
     script.say("GET http://two/subjects/s/versions/1", (503, b""), (200, {"id": 1, "schema": "x"}))
     script.say("GET /subjects/t/versions", (404, GONE))
@@ -393,7 +396,7 @@ async def test_the_async_client_is_the_same(script: Script) -> None:
 
 
 async def test_async_plans(script: Script) -> None:
-    """Plans of several requests run on the async client too."""
+    """Workflows of several requests run on the async client too."""
     reference = {"name": "r", "subject": "r", "version": 1}
     script.say("GET /schemas/ids/1", (200, {"schema": "x", "references": [reference]}))
     script.say("GET /subjects/r/versions/1?deleted=true", (200, {"schema": "y"}))

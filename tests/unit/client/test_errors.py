@@ -1,4 +1,4 @@
-"""Refusals become the exception their code stands for, and keep all the server said."""
+"""Error responses become the exception of their code, and keep all that the server reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stele.client.errors import read_failure, response_error
 
 
 def failure(status: int, code: int, **more: Any) -> RequestFailure:
-    """A refusal with one sentence."""
+    """Return a refused request with a short message."""
     return RequestFailure("GET", "http://one/x", status, code, "the server's sentence", **more)
 
 
@@ -58,7 +58,7 @@ def failure(status: int, code: int, **more: Any) -> RequestFailure:
     ],
 )
 def test_code_chooses_the_class(status: int, code: int, kind: type[errors.SteleError]) -> None:
-    """Every error is its domain error and a `ResponseError` at once."""
+    """Every error is both its domain error and a `ResponseError`."""
     error = response_error(failure(status, code))
     assert isinstance(error, kind)
     assert isinstance(error, ResponseError)
@@ -66,26 +66,26 @@ def test_code_chooses_the_class(status: int, code: int, kind: type[errors.SteleE
 
 
 def test_domain_attributes_come_from_the_request() -> None:
-    """What the library's own errors carry, the client's carry too."""
+    """The client's errors have the attributes of the library's own errors."""
     error = response_error(failure(404, 40407, subject="s", version="3"))
     assert isinstance(error, errors.NotSoftDeleted)
     assert (error.subject, error.version) == ("s", 3)
 
 
 def test_latest_stays_a_word() -> None:
-    """An error about `latest` does not pretend to know a number."""
+    """An error about `latest` has no version number."""
     error = response_error(failure(404, 40402, version="latest"))
     assert isinstance(error, errors.VersionNotFound)
     assert error.version == "latest"
 
 
 def test_message_tells_where() -> None:
-    """The sentence has the server's reason, the request, and the code."""
+    """The message contains the server's reason, the request, and the code."""
     assert str(response_error(failure(404, 40401))) == "the server's sentence (GET http://one/x: 404, code 40401)"
 
 
 def test_errors_travel_between_processes() -> None:
-    """A worker's error arrives in the driver as what it was."""
+    """A pickled error keeps its class and content."""
     error = response_error(failure(404, 40401, subject="s"))
     copy: Any = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
@@ -108,7 +108,7 @@ def test_errors_travel_between_processes() -> None:
     ],
 )
 def test_bodies_of_all_makes_are_understood(status: int, body: Any, code: int, message: str) -> None:
-    """Other vendors' and proxies' bodies give a code and a sentence too."""
+    """Error bodies of other vendors and proxies result in a code and a message too."""
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     error = read_failure(raw, method="GET", url="u", status=status, subject="", version="", retry_after=None)
     assert (error.error_code, error.message, error.body) == (code, message, raw)

@@ -13,7 +13,7 @@ from stele.client.request import Request
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that a test moves."""
 
     now = 0.0
 
@@ -22,7 +22,7 @@ class Clock:
 
 
 def test_failed_servers_go_last_and_come_back() -> None:
-    """A server rests after a failure, the longest rested first, and is as good as others when its time is over."""
+    """A failed server comes last, the one that failed first before others, and is equal again after its cool-down."""
     clock = Clock()
     nodes = ServerOrder(["a", "b", "c"], cool_down=30, clock=clock)
     nodes.mark_failed("a")
@@ -36,7 +36,7 @@ def test_failed_servers_go_last_and_come_back() -> None:
 
 
 def test_who_answered_is_asked_first_from_then_on() -> None:
-    """A client stays with the server that answered, even when the first one has rested."""
+    """A client stays with the server that answered, even after the first one's cool-down."""
     clock = Clock()
     nodes = ServerOrder(["a", "b"], cool_down=30, clock=clock)
     request = Request("GET", "/x", lambda body: body)
@@ -50,7 +50,7 @@ def test_who_answered_is_asked_first_from_then_on() -> None:
 
 
 def test_pauses_double_up_to_the_cap() -> None:
-    """Exponential back-off, bounded; a million rounds do not overflow."""
+    """Pauses grow exponentially up to the cap; a million rounds do not overflow."""
     retry = Retry(base=1, cap=5, jitter=lambda: 1.0)
     assert [retry.pause(number, 0) for number in (0, 1, 2, 3, 10**6)] == [1, 2, 4, 5, 5]
 
@@ -59,12 +59,12 @@ def test_pauses_double_up_to_the_cap() -> None:
     ("value", "seconds"), [("7", 7.0), ("0", 0.0), ("-3", 0.0), ("", None), ("soon", None), ("nan", None)]
 )
 def test_retry_after_numbers(value: str, seconds: float | None) -> None:
-    """Whole seconds count; anything else says nothing."""
+    """Whole seconds are read, and other texts are ignored."""
     assert parse_retry_after(value) == seconds
 
 
 def test_retry_after_dates() -> None:
-    """A date counts from now; one that has passed asks for nothing."""
+    """A date is relative to the current time, and a past date asks for no pause."""
     now = datetime.now(UTC)
     seconds = parse_retry_after(format_datetime(now + timedelta(seconds=60), usegmt=True))
     assert seconds is not None

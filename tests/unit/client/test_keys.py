@@ -1,4 +1,4 @@
-"""Calls of the DEK registry: what is asked, what answers mean, and one life of keys against our own server."""
+"""Calls of the DEK registry: their requests, their answers, and a life cycle of keys on a Stele server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stele.errors import Conflict, DecodeError, NotFound, SteleError
 
 
 def test_requests() -> None:
-    """Names are data in addresses, contexts and flags are parameters, and only what may change little is kept."""
+    """Names are escaped in URLs, contexts and flags are parameters, and only stable answers are cached."""
     request = keys.kek("a/b", context=".c", deleted=True)
     assert request.target == "/dek-registry/v1/keks/a%2Fb?context=.c&deleted=true"
     assert request.cache_policy is CachePolicy.TTL
@@ -32,7 +32,7 @@ def test_requests() -> None:
 
 
 def test_material() -> None:
-    """Keys travel in base64; anything else is an error, and no representation shows one."""
+    """Keys are sent in base64, other text is an error, and no representation shows a key."""
     dek = Dek("k", "s", 1, "AES256_GCM", encrypted_key_material=b64encode(b"wrapped").decode(), key_material="AA==")
     assert (dek.wrapped_key(), dek.plain_key(), Dek().plain_key()) == (b"wrapped", b"\0", None)
     assert "AA==" not in repr(dek)
@@ -41,7 +41,7 @@ def test_material() -> None:
 
 
 def test_a_life_of_keys(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Made, found, changed, hidden, brought back, removed: as our server does it."""
+    """Keys are created, found, changed, soft-deleted, restored and deleted for good on a Stele server."""
     with (
         serving("--store", "memory:", folder=tmp_path_factory.mktemp("keys")) as server,
         SchemaRegistryClient(server.url) as client,
@@ -79,7 +79,7 @@ def test_a_life_of_keys(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 async def test_awaited() -> None:
-    """The same calls are methods of the client for asyncio."""
+    """The same calls are methods of the async client."""
     async with AsyncSchemaRegistryClient("http://nowhere.invalid") as client:
         assert client.create_dek.__doc__ == client.create_dek.__wrapped__.__doc__  # type: ignore[attr-defined]
         assert AsyncSchemaRegistryClient.kek.__doc__ == keys.kek.__doc__

@@ -19,7 +19,7 @@ from stele.errors import InvalidName
     ],
 )
 def test_qualify(subject: str, context: str, full: str) -> None:
-    """A context goes in front, with or without its dot; a qualified name keeps its own."""
+    """A context is put before the subject, with or without its dot. A qualified name keeps its own context."""
     assert qualify_subject(subject, context) == full
 
 
@@ -40,20 +40,20 @@ def test_split(name: str, context: str, subject: str) -> None:
 
 
 def test_contexts_have_no_colon() -> None:
-    """A colon would move the border between context and subject."""
+    """A context name with a colon is refused, because the colon separates context and subject."""
     with pytest.raises(InvalidName):
         qualify_subject("s", "a:b")
 
 
 def test_strategies() -> None:
-    """The three naming strategies every client knows."""
+    """The three usual naming strategies return their subjects."""
     assert topic_name("t", "key", "r.R") == "t-key"
     assert record_name("t", "key", "r.R") == "r.R"
     assert topic_record_name("t", "key", "r.R") == "t-r.R"
 
 
 def test_missing_parts_are_said() -> None:
-    """No subject is invented when topic or record type are unknown."""
+    """A missing topic or record type raises an error."""
     with pytest.raises(InvalidName, match="topic"):
         topic_name("", "value", "r.R")
     with pytest.raises(InvalidName, match="record type"):

@@ -15,7 +15,7 @@ REGISTRY, TOKENS = "http://registry.test", "http://issuer.test/token"
 
 
 class Servers:
-    """A registry that takes tokens until they are withdrawn, and their issuer."""
+    """A registry that accepts tokens until they are withdrawn, and their issuer."""
 
     def __init__(self) -> None:
         self.issued: list[str] = []
@@ -35,12 +35,12 @@ class Servers:
 
 
 def make_auth(secret: str = "s ") -> OAuthClientCredentials:
-    """Credentials whose id and secret must be escaped."""
+    """Return credentials whose id and secret must be escaped."""
     return OAuthClientCredentials(TOKENS, "a:b", secret, scope="one two")
 
 
 def test_one_token_for_many_requests() -> None:
-    """The token is asked for once, with id and secret in the header and the scope in the form."""
+    """The token is requested once, with id and secret in the header and the scope in the form."""
     servers = Servers()
     auth: OAuthClientCredentials = pickle.loads(pickle.dumps(make_auth()))
     with SchemaRegistryClient(REGISTRY, auth=auth, transport=httpx.MockTransport(servers)) as client:
@@ -53,7 +53,7 @@ def test_one_token_for_many_requests() -> None:
 
 
 async def test_the_async_client_does_the_same() -> None:
-    """Tokens that end at once are got for every request."""
+    """With the async client, a token that expires at once is requested again for every request."""
     servers = Servers()
     servers.life = 0
     transport = httpx.MockTransport(servers)

@@ -1,4 +1,4 @@
-"""Plans: what they ask, in which order, and what they make of it. No client, no network."""
+"""Workflows: their requests, the order of these, and their results. No client, no network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
 
 
 def run(plan: Workflow[T], answers: dict[str, Any]) -> T:
-    """The plan's result, with answers by target."""
+    """Return the workflow's result, given answers by target."""
     result = None
     while True:
         try:
@@ -38,18 +38,18 @@ def run(plan: Workflow[T], answers: dict[str, Any]) -> T:
 
 
 def document(text: str, *names: str, **more: Any) -> RegisteredSchema:
-    """A registered schema which refers to others by subject `name`, version 1."""
+    """Return a registered schema that refers to version 1 of each named subject."""
     references = tuple(SchemaReference(name, name, 1) for name in names)
     return RegisteredSchema(text, references=references, **more)
 
 
 def old(name: str) -> str:
-    """How a plan asks for a reference."""
+    """Return the target of the request for a reference."""
     return f"/subjects/{name}/versions/1?deleted=true"
 
 
 def test_references_come_with_their_own_dependencies_first() -> None:
-    """The closure is flat, each document once, none before what it needs."""
+    """All references are listed once, dependencies before dependants."""
     answers = {
         "/schemas/ids/1": document("root", "a", "b", id=1),
         old("a"): document("A", "c"),
@@ -61,13 +61,13 @@ def test_references_come_with_their_own_dependencies_first() -> None:
 
 
 def test_references_in_a_circle_end() -> None:
-    """A registry that lets documents refer to each other does not hang its readers."""
+    """Circular references are resolved without an endless loop."""
     answers = {"/schemas/ids/1": document("root", "a"), old("a"): document("A", "b"), old("b"): document("B", "a")}
     assert set(run(workflows.resolve(1), answers).references) == {"a", "b"}
 
 
 def test_deep_chains_are_followed_and_endless_ones_are_not() -> None:
-    """Depth is bounded by a limit with a clear error, not by the interpreter's stack."""
+    """Long chains of references are followed up to a limit, beyond which `TooLarge` is raised."""
     answers = {"/schemas/ids/1": document("root", "n0")}
     answers |= {old(f"n{number}"): document(str(number), f"n{number + 1}") for number in range(1001)}
     with pytest.raises(TooLarge, match="1000"):
@@ -77,7 +77,7 @@ def test_deep_chains_are_followed_and_endless_ones_are_not() -> None:
 
 
 def test_a_context_is_kept_through_references() -> None:
-    """Unqualified references count in the context of the schema which holds them; qualified ones where they say."""
+    """Unqualified references use the context of the schema that holds them; qualified ones keep their own."""
     references = (SchemaReference("a", "a", 1), SchemaReference("b", ":.other:b", 1))
     answers = {
         "/schemas/ids/1?subject=%3A.team%3A": RegisteredSchema("root", references=references, id=1),
@@ -90,12 +90,12 @@ def test_a_context_is_kept_through_references() -> None:
 
 
 def test_guids_need_no_context() -> None:
-    """A guid is looked up as such."""
+    """A guid is looked up without a context."""
     assert run(workflows.resolve(GUID), {f"/schemas/guids/{GUID}": document("x", guid=str(GUID))}).text == "x"
 
 
 def test_a_schema_at_hand_is_resolved_without_being_registered() -> None:
-    """Only its references are asked for."""
+    """For a given schema only its references are requested."""
     schema = Schema("root", "JSON", (SchemaReference("a.json", "a", 1),))
     resolved_schema = run(workflows.resolve_schema(schema), {old("a"): document("A")})
     assert (resolved_schema.text, resolved_schema.schema_type, resolved_schema.references) == (
@@ -119,7 +119,7 @@ def snapshot() -> SchemaSnapshot:
 
 
 def test_snapshot_answers_like_a_client(snapshot: SchemaSnapshot) -> None:
-    """By id in its context, by guid, by subject and version, and by newest version."""
+    """A snapshot finds schemas by id in its context, by guid, by subject and version, and by newest version."""
     assert snapshot.resolve(1, context="team").text == "one"
     assert snapshot.resolve(9, context="team").text == "nine"
     assert snapshot.resolve(GUID).references == {"a": "A"}
@@ -128,7 +128,7 @@ def test_snapshot_answers_like_a_client(snapshot: SchemaSnapshot) -> None:
 
 
 def test_snapshot_says_what_it_lacks(snapshot: SchemaSnapshot) -> None:
-    """It never asks anybody, and an id of another context is another id."""
+    """A snapshot raises for missing schemas, and for an id of another context."""
     with pytest.raises(ContentNotFound):
         snapshot.resolve(1)
     with pytest.raises(ContentNotFound):
@@ -140,7 +140,7 @@ def test_snapshot_says_what_it_lacks(snapshot: SchemaSnapshot) -> None:
 
 
 def test_snapshot_survives_a_file(snapshot: SchemaSnapshot, tmp_path: Path) -> None:
-    """What is saved is what is loaded."""
+    """A loaded snapshot equals the saved one."""
     snapshot.save(tmp_path / "schemas.json")
     again = SchemaSnapshot.load(tmp_path / "schemas.json")
     assert again == snapshot
@@ -148,13 +148,13 @@ def test_snapshot_survives_a_file(snapshot: SchemaSnapshot, tmp_path: Path) -> N
 
 
 def test_other_files_are_refused() -> None:
-    """A wrong file is an error of this library, not of its parser."""
+    """An invalid file raises an error of Stele, not of the parser."""
     with pytest.raises(InvalidRequest, match="snapshot"):
         SchemaSnapshot.from_json(b'{"schemas": 1}')
 
 
 def test_texts_are_asked_for_until_all_came() -> None:
-    """A hundred at a time, those an answer left out again; bytes that are no text arrive as they are."""
+    """Texts are requested a hundred at a time, missing ones again. Bytes that are not UTF-8 arrive unchanged."""
     names = [f"{number:064x}" for number in range(101)]
     plan = journal.schema_texts([*names, names[0]])
     batches: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Requests as values: what each call sends, and how names survive the address."""
+"""Requests as values: what each call sends, and how names are escaped in URLs."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
     ],
 )
 def test_names_are_data_in_a_path(name: str, segment: str) -> None:
-    """Whatever a subject is called, it stays one segment of the path."""
+    """Any subject name is one segment of the path."""
     assert build_path("subjects", name, "versions") == f"/subjects/{segment}/versions"
 
 
 @given(st.text())
 def test_any_name_survives_the_path(name: str) -> None:
-    """Encoding is one to one for every text there is, and leaves nothing that has a meaning in an address."""
+    """Escaping is reversible for any text, and leaves no character with a meaning in a URL."""
     segment = build_path(name).removeprefix("/")
     assert unquote(segment) == name
     assert not set(segment) & set("/?#&=+; ")
@@ -63,7 +63,7 @@ def test_any_name_survives_the_path(name: str) -> None:
 
 
 def test_texts_beyond_utf8_are_refused() -> None:
-    """Lone surrogates have no bytes; they are an error of this library wherever they stand."""
+    """Lone surrogates raise an error of Stele wherever they occur."""
     with pytest.raises(InvalidName):
         endpoints.versions("\ud800")
     with pytest.raises(InvalidName):
@@ -73,7 +73,7 @@ def test_texts_beyond_utf8_are_refused() -> None:
 
 
 def test_query_leaves_out_what_was_not_said() -> None:
-    """None and False are left out; '' and 0 are values."""
+    """None and False are left out; '' and 0 are sent."""
     assert build_query({"a": None, "b": False, "c": "", "d": 0, "e": True, "f": "x y&z"}) == "c=&d=0&e=true&f=x%20y%26z"
 
 
@@ -136,23 +136,23 @@ def test_query_leaves_out_what_was_not_said() -> None:
     ],
 )
 def test_routes(request_: Request[Any], method: str, target: str) -> None:
-    """Each call goes where the API has it."""
+    """Each call has the method and target of the API."""
     assert (request_.method, request_.target) == (method, target)
 
 
 def body(request: Request[Any]) -> Any:
-    """The JSON a request carries."""
+    """Return the JSON body of a request."""
     assert request.body is not None
     return msgspec.json.decode(request.body)
 
 
 def test_registration_body_has_only_what_was_said() -> None:
-    """Old servers meet no fields they do not know."""
+    """The body has only the members that were set, because old servers refuse unknown ones."""
     assert body(endpoints.register("s", AVRO)) == {"schema": '"string"'}
 
 
 def test_registration_body_in_full() -> None:
-    """Type, references and metadata travel under the API's names."""
+    """Type, references and metadata have the API's names."""
     schema = Schema("{}", "JSON", (SchemaReference("a.json", "a", 1),), Metadata(properties={"owner": "me"}))
     assert body(endpoints.register("s", schema)) == {
         "schema": "{}",
@@ -163,19 +163,19 @@ def test_registration_body_in_full() -> None:
 
 
 def test_config_updates_tell_clearing_from_leaving() -> None:
-    """None clears a setting, silence keeps it, a bare word is the level."""
+    """None clears a setting, an unset member keeps it, and a single word is the level."""
     assert body(settings.set_config("FULL")) == {"compatibility": "FULL"}
     change = settings.set_config(ConfigUpdateRequest(alias=None, normalize=True))
     assert body(change) == {"alias": None, "normalize": True}
 
 
 def test_mode_removal_says_null() -> None:
-    """No mode at all is written as null."""
+    """Removing the mode sends null."""
     assert body(settings.set_mode(None, "s")) == {"mode": None}
 
 
 def test_check_body() -> None:
-    """The stateless check carries every document with its references."""
+    """The stateless check sends every document with its references."""
     request = settings.check(
         "avro",
         "{}",
@@ -207,19 +207,19 @@ def test_check_body() -> None:
     ],
 )
 def test_lifetimes(request_: Request[Any], lifetime: CachePolicy) -> None:
-    """Ids and numbered versions never change; `latest` and look-ups may; lists are asked for every time."""
+    """Ids and numbered versions are immutable, `latest` and lookups are cached for a time, and lists are not cached."""
     assert request_.cache_policy is lifetime
 
 
 def test_effects() -> None:
-    """A look-up by POST writes nothing, settings may be sent twice, deletions may not."""
+    """A lookup by POST is a read, settings may be sent twice, deletions may not."""
     assert endpoints.lookup("s", AVRO).effect is Effect.READ
     assert settings.set_mode("READONLY").effect is Effect.WRITE
     assert settings.delete_mode("s").effect is Effect.DELETE
 
 
 def test_null_is_the_same_as_nothing() -> None:
-    """Members other registries write as null have their defaults; null where something must be is still refused."""
+    """Members that other registries write as null get their defaults; null in a required member is refused."""
     names = ("doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
     rules = {"domainRules": [{"name": "r", **dict.fromkeys(names)}], "migrationRules": None, "enableAt": None}
     answer = {"id": 3, "schema": "{}", "references": None, "metadata": {"tags": None}, "ruleSet": rules, "guid": None}

@@ -1,4 +1,4 @@
-"""Serializers and deserializers against a registry of a page's length: the choices, the frames, the errors."""
+"""Serializers and deserializers against a small fake registry: their options, frames and errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ message Other { int32 n = 1; }
 
 
 class Registry:
-    """Registers, looks up and returns schemas; counts what it is asked."""
+    """Registers, looks up and returns schemas. Counts its requests."""
 
     def __init__(self) -> None:
         self.schemas: list[dict[str, Any]] = []
@@ -104,12 +104,12 @@ class Registry:
 
 
 def refusal(code: int) -> httpx.Response:
-    """An error answer."""
+    """Return an error response."""
     return httpx.Response(code // 100, json={"error_code": code, "message": "not found"})
 
 
 def guid_of(schema_id: int) -> str:
-    """The guid of a schema."""
+    """Return the guid of a schema."""
     return str(uuid5(UUID(int=0), str(schema_id)))
 
 
@@ -121,12 +121,12 @@ def registry() -> Registry:
 
 @pytest.fixture
 def client(registry: Registry) -> SchemaRegistryClient:
-    """A client of it."""
+    """A client of the registry."""
     return SchemaRegistryClient("http://registry", transport=httpx.MockTransport(registry.handle))
 
 
 def test_avro_round_trip(client: SchemaRegistryClient) -> None:
-    """What is serialized is the id of the schema and Avro's bytes, and reads back as it was."""
+    """A record consists of the schema id and Avro's bytes, and is read back unchanged."""
     serialize = AvroSerializer(client, ORDER, auto_register=True)
     data = serialize({"id": 21}, topic="orders")
     assert data == b"\x00\x00\x00\x00\x01\x2a"
@@ -134,14 +134,14 @@ def test_avro_round_trip(client: SchemaRegistryClient) -> None:
 
 
 def test_none_is_a_tombstone(client: SchemaRegistryClient, registry: Registry) -> None:
-    """None goes through both ways without a schema and without a request."""
+    """None is serialized and deserialized as None, without a schema and without a request."""
     assert AvroSerializer(client, ORDER)(None, topic="orders") is None
     assert Deserializer(client)(None) is None
     assert not registry.asked
 
 
 def test_the_registry_is_asked_once(client: SchemaRegistryClient, registry: Registry) -> None:
-    """A thousand records cost one registration and one look-up of the id."""
+    """A thousand records take one registration and one lookup of the id."""
     serialize = AvroSerializer(client, ORDER, auto_register=True)
     deserialize = AvroDeserializer(client)
     for number in range(1000):
@@ -150,7 +150,7 @@ def test_the_registry_is_asked_once(client: SchemaRegistryClient, registry: Regi
 
 
 def test_threads_share_a_serializer_and_a_deserializer(client: SchemaRegistryClient) -> None:
-    """Many threads over several topics get their own subject's id and their own value back."""
+    """Concurrent threads with several topics use the right subject's id and read back their own values."""
     serialize = AvroSerializer(client, ORDER, auto_register=True)
     deserialize = Deserializer(client)
 
@@ -162,7 +162,7 @@ def test_threads_share_a_serializer_and_a_deserializer(client: SchemaRegistryCli
 
 
 def test_schemas_are_not_registered_unasked(client: SchemaRegistryClient, registry: Registry) -> None:
-    """By default a producer cannot change the registry, and learns that its schema is missing."""
+    """By default a serializer does not register its schema, and a missing schema raises an error."""
     with pytest.raises(errors.ContentNotFound):
         AvroSerializer(client, ORDER)({"id": 1}, topic="orders")
     assert not registry.schemas
@@ -171,7 +171,7 @@ def test_schemas_are_not_registered_unasked(client: SchemaRegistryClient, regist
 
 
 def test_a_missing_schema_is_looked_for_again(client: SchemaRegistryClient) -> None:
-    """A failure is not remembered: once the schema is there, the same serializer works."""
+    """A failed lookup is not cached: after the schema is registered, the same serializer works."""
     serialize = AvroSerializer(client, ORDER)
     with pytest.raises(errors.ContentNotFound):
         serialize({"id": 1}, topic="orders")
@@ -180,7 +180,7 @@ def test_a_missing_schema_is_looked_for_again(client: SchemaRegistryClient) -> N
 
 
 def test_subjects_by_field_strategy_and_context(client: SchemaRegistryClient, registry: Registry) -> None:
-    """Topic and field, record name, and context all reach the registry."""
+    """Topic and field, record name, and context are part of the requested subject."""
     AvroSerializer(client, ORDER, auto_register=True)({"id": 1}, topic="orders", field="key")
     AvroSerializer(client, ORDER, auto_register=True, naming=record_name)({"id": 1})
     AvroSerializer(client, ORDER, auto_register=True, context="team")({"id": 1}, topic="orders")
@@ -188,7 +188,7 @@ def test_subjects_by_field_strategy_and_context(client: SchemaRegistryClient, re
 
 
 def test_use_latest_writes_with_the_newest_version(client: SchemaRegistryClient) -> None:
-    """The newest version's schema and id are used, also when it changes under a running producer."""
+    """The newest version's schema and id are used, also when it changes while a producer runs."""
     serialize = AvroSerializer(client, use_latest=True)
     client.register("orders-value", Schema(ORDER))
     assert serialize({"id": 1}, topic="orders") == b"\x00\x00\x00\x00\x01\x02"
@@ -203,7 +203,7 @@ def test_use_id_writes_with_that_schema(client: SchemaRegistryClient) -> None:
 
 
 def test_choices_that_exclude_each_other(client: SchemaRegistryClient) -> None:
-    """Contradictory and missing choices fail at once."""
+    """Contradictory and missing options raise when the serializer is created."""
     with pytest.raises(errors.InvalidRequest):
         AvroSerializer(client, ORDER, auto_register=True, use_latest=True)
     with pytest.raises(errors.InvalidRequest):
@@ -213,7 +213,7 @@ def test_choices_that_exclude_each_other(client: SchemaRegistryClient) -> None:
 
 
 def test_values_that_do_not_fit(client: SchemaRegistryClient) -> None:
-    """A wrong value is an `EncodeError`, not a half-written record."""
+    """An unfit value raises `EncodeError`."""
     with pytest.raises(errors.EncodeError):
         AvroSerializer(client, ORDER, auto_register=True)({"id": "x"}, topic="orders")
 
@@ -236,7 +236,7 @@ def test_bytes_schema_is_bare_on_the_wire(client: SchemaRegistryClient) -> None:
 
 
 def test_references_are_fetched(client: SchemaRegistryClient) -> None:
-    """A schema that refers to another is parsed with it, for writing and for reading."""
+    """A schema with a reference works, for writing and for reading."""
     client.register("order", Schema(ORDER))
     basket = '{"type":"record","name":"Basket","fields":[{"name":"order","type":"shop.Order"}]}'
     schema = Schema(basket, references=(SchemaReference("shop.Order", "order", 1),))
@@ -245,14 +245,14 @@ def test_references_are_fetched(client: SchemaRegistryClient) -> None:
 
 
 def test_json_round_trip(client: SchemaRegistryClient) -> None:
-    """JSON is compact, keeps the order of members and letters beyond ASCII."""
+    """JSON is compact, and keeps the order of members and non-ASCII letters."""
     data = JsonSerializer(client, PERSON, auto_register=True)({"z": 1.5, "name": "Zoë"}, topic="people")
     assert data == b'\x00\x00\x00\x00\x01{"z":1.5,"name":"Zo\xc3\xab"}'
     assert JsonDeserializer(client)(data) == Deserializer(client)(data) == {"z": 1.5, "name": "Zoë"}
 
 
 def test_json_validation_can_be_turned_off(client: SchemaRegistryClient) -> None:
-    """By default both sides refuse what does not fit; without validation both take it."""
+    """By default both sides refuse unfit values; without validation both accept them."""
     with pytest.raises(errors.EncodeError, match="name"):
         JsonSerializer(client, PERSON, auto_register=True)({}, topic="people")
     data = JsonSerializer(client, PERSON, auto_register=True, validate=False)({}, topic="people")
@@ -263,20 +263,20 @@ def test_json_validation_can_be_turned_off(client: SchemaRegistryClient) -> None
 
 @pytest.mark.parametrize("value", [{"name": {1, 2}}, {"name": float("nan")}, object()])
 def test_json_refuses_what_is_no_json(client: SchemaRegistryClient, value: Any) -> None:
-    """Sets, objects and NaN have no JSON; they are errors and do not become something else."""
+    """Sets, objects and NaN raise an error, because JSON cannot express them."""
     with pytest.raises(errors.EncodeError):
         JsonSerializer(client, "true", auto_register=True)(value, topic="people")
 
 
 def test_json_writes_integers_of_any_size(client: SchemaRegistryClient) -> None:
-    """Integers beyond 64 bits survive."""
+    """Integers beyond 64 bits are kept."""
     data = JsonSerializer(client, "true", auto_register=True)(2**70, topic="n")
     assert JsonDeserializer(client)(data) == 2**70
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"\xff", b"[" * 100_000])
 def test_json_bytes_that_are_no_json(client: SchemaRegistryClient, payload: bytes) -> None:
-    """Broken text is a `DecodeError`, with and without validation, whatever its depth."""
+    """Invalid JSON raises `DecodeError`, with and without validation, at any depth."""
     client.register("people-value", Schema(PERSON, "JSON"))
     for validate in (True, False):
         with pytest.raises(errors.DecodeError):
@@ -284,7 +284,7 @@ def test_json_bytes_that_are_no_json(client: SchemaRegistryClient, payload: byte
 
 
 def test_guid_in_a_header(client: SchemaRegistryClient) -> None:
-    """The identity may travel in a header; readers find it there without being told."""
+    """The guid may be in a header, where readers find it without a setting."""
     headers: Headers = [("trace", b"1")]
     serialize = AvroSerializer(client, ORDER, auto_register=True, id_in=IdPlace.HEADER)
     data = serialize({"id": 1}, topic="orders", headers=headers)
@@ -297,26 +297,26 @@ def test_guid_in_a_header(client: SchemaRegistryClient) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x00", b"plain text"])
 def test_foreign_bytes_are_frame_errors(client: SchemaRegistryClient, data: bytes) -> None:
-    """Records of other producers are told apart from damaged ones."""
+    """Records without a schema frame raise `FrameError`, unlike damaged payloads."""
     with pytest.raises(errors.FrameError):
         Deserializer(client)(data)
 
 
 def test_unknown_id(client: SchemaRegistryClient) -> None:
-    """An id the registry does not know is said to be missing."""
+    """An id that the registry does not know raises `ContentNotFound`."""
     with pytest.raises(errors.ContentNotFound):
         Deserializer(client)(b"\x00\x00\x00\x00\x09x")
 
 
 def test_other_formats_are_refused_by_name(client: SchemaRegistryClient) -> None:
-    """A deserializer of one format does not guess at another's bytes."""
+    """A deserializer of one format refuses records of another format."""
     data = JsonSerializer(client, PERSON, auto_register=True)({"name": "x"}, topic="people")
     with pytest.raises(errors.FormatMismatch, match="JSON"):
         AvroDeserializer(client)(data)
 
 
 def test_damaged_payload(client: SchemaRegistryClient) -> None:
-    """Left-over and missing bytes are `DecodeError`."""
+    """Trailing and missing bytes raise `DecodeError`."""
     client.register("orders-value", Schema(ORDER))
     for payload in (b"", b"\x02\x02"):
         with pytest.raises(errors.DecodeError):
@@ -324,7 +324,7 @@ def test_damaged_payload(client: SchemaRegistryClient) -> None:
 
 
 def test_a_snapshot_reads_without_a_registry(client: SchemaRegistryClient, registry: Registry) -> None:
-    """A saved snapshot decodes what was written, and asks nobody."""
+    """A saved snapshot decodes the records without requests."""
     data = AvroSerializer(client, ORDER, auto_register=True)({"id": 1}, topic="orders")
     snapshot = SchemaSnapshot.from_json(client.snapshot(subjects=["orders-value"]).to_json())
     registry.asked.clear()
@@ -340,17 +340,17 @@ def test_deserializers_travel_to_other_processes(client: SchemaRegistryClient) -
 
 
 def test_protobuf_generated_class(client: SchemaRegistryClient) -> None:
-    """A generated message carries the index of its place in the file; the class reads it back."""
+    """The record of a generated message contains its index in the file, and the class reads it back."""
     serialize = ProtobufSerializer(client, Value, auto_register=True)
     value = Value(string_value="x")
     data = serialize(value, topic="values")
     assert data == b"\x00\x00\x00\x00\x01\x02\x02" + value.SerializeToString()
     assert ProtobufDeserializer(client, message=Value)(data) == value
-    assert serialize({"fields": {"a": 1}}, topic="values")  # a dict in JSON mapping of the class's Value
+    assert serialize({"fields": {"a": 1}}, topic="values")  # a dict in the JSON mapping of Value
 
 
 def test_protobuf_other_messages_of_the_file(client: SchemaRegistryClient) -> None:
-    """Every message of the file may be written; one of another file may not."""
+    """Every message of the file may be written; a message of another file is refused."""
     serialize = ProtobufSerializer(client, Value, auto_register=True)
     assert serialize(Struct(), topic="values") == b"\x00\x00\x00\x00\x01\x00"
     with pytest.raises(errors.EncodeError, match="Timestamp"):
@@ -371,7 +371,7 @@ def test_protobuf_dynamic_messages(client: SchemaRegistryClient) -> None:
 
 
 def test_protobuf_damaged_records(client: SchemaRegistryClient) -> None:
-    """Indexes that lead nowhere and broken payloads are errors of the data."""
+    """Invalid indexes and damaged payloads raise data errors."""
     client.register("t-value", Schema(PROTO, "PROTOBUF"))
     deserialize = Deserializer(client)
     with pytest.raises(errors.DecodeError, match="indexes"):

@@ -1,4 +1,4 @@
-"""Compilers and targets: RIP-42's compiler interface, and the Python it makes."""
+"""Compilers and targets: RIP-42's compiler interface, and the generated Python code."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ ORDER = {
 
 
 class Kept:
-    """A target that keeps what it is given."""
+    """A target that keeps the files it receives."""
 
     def __init__(self) -> None:
         self.given: list[tuple[Mapping[str, bytes], str]] = []
 
     def upload(self, files: Mapping[str, bytes], context: str) -> None:
-        """Keep."""
+        """Keep the files and the context."""
         self.given.append((files, context))
 
 
 def load_module(files: Mapping[str, bytes]) -> types.ModuleType:
-    """The one module of some files, imported."""
+    """Import the single module of some files, and return it."""
     ((path, source),) = files.items()
     module = types.ModuleType("generated")
     sys.modules["generated"] = module
@@ -69,7 +69,7 @@ def test_25_a_compiler_makes_files_and_a_target_takes_them(tmp_path: Path) -> No
 
 
 def test_the_classes_work() -> None:
-    """What is made can be imported, and says what the schema says: fields, types, defaults, documentation."""
+    """The generated module can be imported, and has the schema's fields, types, defaults and documentation."""
     module = load_module(get_compiler("python").compile(json.dumps(ORDER), "AVRO"))
     order = module.Order(id=1, total=None, hash=b"", by={})
     assert (order.class_, order.state, order.note, order.tags) == ("it's", module.State.OPEN, None, [])
@@ -100,7 +100,7 @@ def test_the_classes_work() -> None:
     ],
 )
 def test_other_languages(schema_type: str, idl: str, path: str, annotation: str) -> None:
-    """Whatever can be converted can be compiled."""
+    """Every schema language that converts to the model can be compiled."""
     files = get_compiler("python").compile(idl, schema_type)
     assert [name.lower() for name in files] == [path]
     module = load_module(files)
@@ -113,7 +113,7 @@ names = st.text(min_size=1, max_size=8) | st.sampled_from(['"""', "'''", "\\", "
 
 @given(st.lists(names, min_size=1, max_size=4, unique=True), names)
 def test_no_name_is_code(members: list[str], doc: str) -> None:
-    """Names and texts of a schema are never more than names and texts of what is made of it."""
+    """Names and texts of a schema never become code in the generated module."""
     properties = {name: {"type": "string", "default": name, "description": doc} for name in members}
     schema = {"title": "T", "description": doc, "type": "object", "properties": properties}
     try:
@@ -128,7 +128,7 @@ def test_no_name_is_code(members: list[str], doc: str) -> None:
 
 
 def test_what_cannot_be_compiled() -> None:
-    """A schema without a record, a format without fields, a language nobody speaks."""
+    """A schema without a record, a format without fields and unknown languages raise an error."""
     python = get_compiler("python")
     with pytest.raises(CannotConvert):
         python.compile('"int"', "AVRO")
@@ -144,7 +144,7 @@ def test_what_cannot_be_compiled() -> None:
 
 @pytest.mark.parametrize("path", ["", "/etc/x", "a//b", "../x", "a/../../x", "a\\b", "a\0"])
 def test_files_stay_where_they_belong(path: str, tmp_path: Path) -> None:
-    """No path and no context leads out of the folder."""
+    """Paths and contexts that lead out of the folder are refused."""
     with pytest.raises(InvalidRequest):
         publish_sources({path: b""}, SourceFolder(tmp_path), "c")
     with pytest.raises(InvalidRequest):
@@ -155,7 +155,7 @@ def test_files_stay_where_they_belong(path: str, tmp_path: Path) -> None:
 
 
 def test_a_context_is_replaced_whole(tmp_path: Path) -> None:
-    """What a folder had is gone when a context comes again, and nothing else is left behind."""
+    """Publishing a context again removes its old files, and leaves no other files behind."""
     publish_sources({"a": b"1", "b/c": b"2"}, SourceFolder(tmp_path), "c")
     publish_sources({"a": b"3"}, SourceFolder(tmp_path), "c")
     assert [(str(p.relative_to(tmp_path)), p.read_bytes()) for p in tmp_path.rglob("*") if p.is_file()] == [

@@ -19,18 +19,18 @@ T = SubjectKey("", "t")
 
 
 def doc(text: str, format_name: str = "avro", type_name: str = "", **digests: bytes) -> SchemaDocument:
-    """A document of that text."""
+    """Return a document of that text."""
     raw = text.encode()
     return SchemaDocument(raw, hashlib.sha256(raw).digest(), format_name, type_name, digests)
 
 
 def to(key: SubjectKey, ordinal: int = 1, name: str = "r") -> Reference:
-    """A reference."""
+    """Return a reference."""
     return Reference(name, key.namespace, key.name, ordinal)
 
 
 class Box:
-    """Holds a state and what the last command did. `refuses` says which (reader, writer) texts do not fit."""
+    """Holds a state and the result of the last command. `refuses` has the (reader, writer) texts that do not fit."""
 
     def __init__(self, refuses: Callable[[bytes, bytes], bool] = lambda reader, writer: False) -> None:
         self.state = State()
@@ -39,7 +39,7 @@ class Box:
         self._refuses = refuses
 
     def do(self, command: cmd.Command, actor: str = "") -> cmd.Outcome:
-        """Decide, fold, and answer; raises what deciding raises."""
+        """Decide and fold a command, and return its outcome. Raises what deciding raises."""
         seq = self.state.seq + 1
         stamp = EventMetadata(seq.to_bytes(16, "big"), 1000 + seq, actor)
         verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
@@ -56,7 +56,7 @@ class Box:
         return decision.outcome
 
     def register(self, key: SubjectKey, text: str, *references: Reference, **more: object) -> cmd.Registration:
-        """Register a text; more are members of `Register`."""
+        """Register a text; `more` are members of `RegisterSchema`."""
         outcome = self.do(cmd.RegisterSchema(key, doc(text), references, **more))  # type: ignore[arg-type]  # test shorthand
         assert isinstance(outcome, cmd.Registration)
         return outcome
@@ -66,7 +66,7 @@ class Box:
         self._delete(key, ordinal, cmd.DeleteMode.SOFT)
 
     def purge(self, key: SubjectKey, ordinal: int | None = None) -> None:
-        """Delete for good, in both steps."""
+        """Delete permanently, in both steps."""
         self.retire(key, ordinal)
         self._delete(key, ordinal, cmd.DeleteMode.HARD)
 
@@ -75,7 +75,7 @@ class Box:
         self._delete(key, None, cmd.DeleteMode.END_INCARNATION)
 
     def ordinals(self, key: SubjectKey) -> list[int]:
-        """Every number the subject holds, whatever its life."""
+        """Return all version numbers of the subject, in any state."""
         subject = self.state.find_subject(key)
         return [] if subject is None else [row.version_number for row in subject.versions]
 

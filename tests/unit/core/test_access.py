@@ -1,4 +1,4 @@
-"""Decisions on access, held to a model that looks at every rule, and rules as text."""
+"""Access decisions, compared with a model that checks every rule, and rules as text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decide_by_looking_at_all(
     resource: Resource,
     host: str,
 ) -> AccessDecision:
-    """What `AccessRules.decide` has to return."""
+    """Return the expected result of `AccessRules.decide`."""
     allowing = None
     for rule in rules:
         if rule.principal in {ANYBODY, *principals} and matches(rule, operation, resource, host):
@@ -47,7 +47,7 @@ def decide_by_looking_at_all(
 
 
 def matches(rule: AccessRule, operation: Operation, resource: Resource, host: str) -> bool:
-    """Whether a rule is about that."""
+    """Return whether a rule applies."""
     if operation not in rule.operations and not any(operation in ROLES.get(name, ()) for name in rule.operations):
         return False
     if rule.host not in {ANY, host}:
@@ -63,7 +63,7 @@ def matches(rule: AccessRule, operation: Operation, resource: Resource, host: st
 
 
 def matches_name(pattern: NamePattern, wanted: str, name: str) -> bool:
-    """Whether a name fits."""
+    """Return whether a name matches."""
     match pattern:
         case NamePattern.LITERAL:
             return wanted in {ANY, name}
@@ -75,7 +75,7 @@ def matches_name(pattern: NamePattern, wanted: str, name: str) -> bool:
 
 @cache
 def matches_glob(glob: str, name: str) -> bool:
-    """Whether a name fits a glob, by trying everything."""
+    """Return whether a name matches a glob, by trying everything."""
     if not glob:
         return not name
     if glob[0] == "*":
@@ -96,7 +96,7 @@ OPERATIONS = [Operation.LIST, Operation.READ, Operation.PURGE]
 
 @st.composite
 def draw_rule(draw: st.DrawFn, names: st.SearchStrategy[str] = NAMES) -> AccessRule:
-    """Return a rule that `check_rule` would let through, before it is made simple."""
+    """Return a rule that `check_rule` accepts, before it is simplified."""
     kind = draw(st.sampled_from(ResourceType))
     named = kind in {ResourceType.SUBJECT, ResourceType.KEY}
     pattern = draw(st.sampled_from(NamePattern))
@@ -136,7 +136,7 @@ QUESTIONS = st.tuples(
 def test_the_index_decides_as_looking_at_all_rules_does(
     rules: list[AccessRule], default: bool, questions: list[tuple[frozenset[str], Operation, Resource, str]]
 ) -> None:
-    """Also the second time, when the decision is remembered; and it names the first rule that decides."""
+    """The index gives the same decision and the same deciding rule as the model, also from the cache."""
     indexed = AccessRules(rules, default_allow=default)
     for question in questions * 2:
         assert indexed.decide(*question) == decide_by_looking_at_all(rules, default, *question)
@@ -147,7 +147,7 @@ def test_the_index_decides_as_looking_at_all_rules_does(
 def test_a_rule_is_the_same_after_it_was_printed(
     rule: AccessRule, questions: list[tuple[frozenset[str], Operation, Resource, str]]
 ) -> None:
-    """The simplest form of a rule means what the rule means, and is what its line is parsed as."""
+    """The simplest form of a rule has the same meaning, and parsing its printed line gives it back."""
     checked = check_rule(rule)
     assert parse_rule(print_rule(checked)) == checked
     assert "\n" not in print_rule(checked)
@@ -193,7 +193,7 @@ def test_a_rule_is_the_same_after_it_was_printed(
     ],
 )
 def test_lines_and_their_rules(line: str, rule: AccessRule) -> None:
-    """What the documentation shows."""
+    """The lines in the documentation are parsed as the expected rules."""
     assert parse_rule(line) == rule
     assert print_rule(rule) == line
 
@@ -215,20 +215,20 @@ def test_lines_and_their_rules(line: str, rule: AccessRule) -> None:
     ],
 )
 def test_wrong_lines_are_refused_with_a_sentence(line: str, sentence: str) -> None:
-    """Each says what is wrong with it."""
+    """Each invalid line is refused with an explanation."""
     with pytest.raises(InvalidRequest, match=sentence):
         parse_rule(line)
 
 
 def test_a_text_of_rules_has_comments_and_says_which_line_is_wrong() -> None:
-    """As a file of rules has."""
+    """A text of rules may have comments, and an error names its line."""
     assert len(parse_rules("# for the team\n\nallow user:ann reader registry\n")) == 1
     with pytest.raises(InvalidRequest, match="line 2"):
         parse_rules("allow user:ann reader registry\nallow user:ann")
 
 
 def test_globs_are_matched_in_bounded_time() -> None:
-    """A glob that would take an expression with backtracking for ever."""
+    """A glob that would take forever with backtracking is matched in bounded time."""
     rule = AccessRule(
         "*", ("read",), resource_type=ResourceType.SUBJECT, name="*a" * 50 + "*b", pattern=NamePattern.GLOB
     )

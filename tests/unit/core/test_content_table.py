@@ -13,7 +13,7 @@ from stele.core.model import Content, UnpackedText
 from stele.core.texts import PackedTexts
 
 SHAS: Final = [head + tail * 24 for head in (bytes(8), b"\xff" * 8, b"middle..") for tail in (b"a", b"b")]
-"""Digests that begin alike, two by two."""
+"""Pairs of digests with the same beginning."""
 steps = st.lists(st.tuples(st.sampled_from(["set", "delete", "sort", "load"]), st.sampled_from(SHAS)), max_size=25)
 
 
@@ -23,7 +23,7 @@ def _make_content(sha: bytes) -> Content:
 
 @given(steps)
 def test_it_holds_what_a_dict_holds(done: list[tuple[str, bytes]]) -> None:
-    """After any changes it has the same digests and contents as a dict, in its order, and answers look-ups alike."""
+    """After any changes the table has the same digests and contents as a dict, in the same order."""
     table, model = ContentTable(), dict[bytes, Content]()
     for what, sha in done:
         if what == "sort":
@@ -43,7 +43,7 @@ def test_it_holds_what_a_dict_holds(done: list[tuple[str, bytes]]) -> None:
 
 
 def test_a_text_that_is_not_there_is_a_key_error() -> None:
-    """Look-ups, and removals, of what was never added or is gone."""
+    """Look-ups and removals of an unknown or removed digest raise KeyError."""
     table = ContentTable()
     table[SHAS[0]] = _make_content(SHAS[0])
     table.dump()
@@ -55,7 +55,7 @@ def test_a_text_that_is_not_there_is_a_key_error() -> None:
 
 
 def test_what_is_added_is_sorted_in_once_it_is_much() -> None:
-    """The dict of what was added stays short beside what is sorted, so that digests are not held twice."""
+    """Many added contents are sorted in, so that their digests are not stored twice."""
     table = ContentTable()
     for number in range(50_000):
         sha = number.to_bytes(4, "little") * 8
@@ -67,7 +67,7 @@ def test_what_is_added_is_sorted_in_once_it_is_much() -> None:
 
 
 def test_packing_a_text_leaves_its_digest_where_it_is_found() -> None:
-    """The digest of a packed text stands in the tag, and that of another one in the content."""
+    """The digest of a packed text is in its tag, that of an unpacked one in the content."""
     texts = PackedTexts()
     content = Content(texts, UnpackedText(b"text", SHAS[2]), "avro")
     table = ContentTable()

@@ -1,4 +1,4 @@
-"""Digests are packed into one short byte string whose parts are the keys they are looked up by."""
+"""Digests are packed into one short byte string whose parts are their look-up keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ digests = st.dictionaries(st.sampled_from([*KINDS, "md5", "sha256"]), st.binary(
 
 @given(digests)
 def test_every_kept_digest_is_a_key(drawn: dict[str, bytes]) -> None:
-    """Packing loses only the kinds nobody looks up by; every other digest is found again by its key."""
+    """Packing drops only kinds that are not looked up; every other digest is found by its key."""
     keys = {digest_key(kind, digest) for kind, digest in drawn.items() if kind in KINDS}
     assert set(digest_keys(pack_digests(drawn))) == keys
 
@@ -25,6 +25,6 @@ def test_kinds_do_not_meet() -> None:
 
 
 def test_an_unkept_kind_has_no_key() -> None:
-    """Asking for a kind that is not kept is a programming error, not an empty answer."""
+    """A look-up by a kind that is not kept raises KeyError."""
     with pytest.raises(KeyError):
         digest_key("md5", bytes(16))

@@ -1,4 +1,4 @@
-"""Records on the log: what is written is small, what is read is tolerant, what is redacted is gone."""
+"""Records of the log: compact when written, tolerant when read, without texts that were redacted."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ EVENTS: tuple[ev.Event, ...] = (
 
 
 def test_all_kinds_of_events_are_tried() -> None:
-    """The list above misses no event."""
+    """The list above has every kind of event."""
     assert {type(event) for event in EVENTS} == set(ev.Event.__args__)
 
 
@@ -88,7 +88,7 @@ def test_a_record_comes_back(event: ev.Event) -> None:
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_a_record_comes_back_from_json(event: ev.Event) -> None:
-    """As a line of JSON every event says the same, in one line, and what a later version added is not passed over."""
+    """Every event is the same after a round trip through one line of JSON, and unknown members are refused."""
     record = LogRecord(EventMetadata(bytes(16), 5, "ann", "api"), (event, event))
     line = print_record(record)
     assert b"\n" not in line
@@ -100,16 +100,16 @@ def test_a_record_comes_back_from_json(event: ev.Event) -> None:
 
 
 STORED = json.loads((Path(__file__).parent / "stored_records.json").read_text(encoding="utf-8"))
-"""The events above, one to a record, as the first release with them wrote them: bytes in base64, and a line of JSON."""
+"""The events above, one per record, as the first release with them wrote them: base64 of bytes, and a line of JSON."""
 
 
 @pytest.mark.parametrize(
     ("event", "stored"), list(zip(EVENTS, STORED, strict=True)), ids=lambda each: type(each).__name__
 )
 def test_stored_names_never_change(event: ev.Event, stored: dict[str, str]) -> None:
-    """What an earlier release wrote is read with the same meaning, and the same is written today.
+    """Records of earlier releases are decoded with the same meaning, and encoded to the same bytes today.
 
-    Whoever renames a class, a member or a value keeps its stored name: docs/adr/0011-stored-names-stay.md.
+    A renamed class, member or value keeps its stored name: docs/adr/0011-stored-names-stay.md.
     """
     record = LogRecord(EventMetadata(bytes(16), 5, "ann", "api"), (event,))
     data = base64.b64decode(stored["record"])
@@ -119,7 +119,7 @@ def test_stored_names_never_change(event: ev.Event, stored: dict[str, str]) -> N
 
 
 def test_members_with_their_default_are_not_written() -> None:
-    """A plain registration carries only what it must."""
+    """The record of a plain registration has only the necessary members."""
     record = LogRecord(EventMetadata(bytes(16), 5), (ev.VersionRegistered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),))
     written = msgspec.msgpack.decode(encode_record(record))
     assert set(written["stamp"]) == {"uid", "at"}
@@ -138,13 +138,13 @@ def test_members_of_a_later_version_are_ignored() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x80", msgspec.msgpack.encode({"stamp": {}, "events": []})])
 def test_other_bytes_are_refused(data: bytes) -> None:
-    """What is no record is an error, never half a record."""
+    """Bytes that are no record raise an error, and never give half a record."""
     with pytest.raises(msgspec.MsgspecError):
         decode_record(data)
 
 
 def test_redacting_takes_the_text_and_nothing_else() -> None:
-    """Only texts of the named contents go; numbers, order and other texts stay."""
+    """Redaction removes only the texts of the named contents; numbers, order and other texts stay."""
     other = msgspec.structs.replace(FULL, sha=b"o" * 32, text=b"kept")
     record = LogRecord(EventMetadata(bytes(16), 5), (EVENTS[3], FULL, other))
     redacted = redact_texts(record, frozenset({FULL.sha}))

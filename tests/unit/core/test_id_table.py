@@ -1,4 +1,4 @@
-"""The table of ids behaves as a dict does, whether its ids are given out one after another or not."""
+"""The table of ids behaves like a dict, whether its ids are consecutive or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ steps = st.lists(st.tuples(st.sampled_from(["next", "set", "delete"]), ids), max
 
 @given(steps)
 def test_it_holds_what_a_dict_holds(done: list[tuple[str, int]]) -> None:
-    """After any changes it has the same ids and values as a dict, and answers look-ups alike."""
+    """After any changes the table has the same ids and values as a dict, and look-ups give the same."""
     table: IdTable[str] = IdTable()
     model: dict[int, str] = {}
     for position, (what, number) in enumerate(done):
@@ -33,7 +33,7 @@ def test_it_holds_what_a_dict_holds(done: list[tuple[str, int]]) -> None:
 
 @given(st.lists(ids, unique=True))
 def test_values_come_in_the_order_they_were_added(keys: list[int]) -> None:
-    """Whoever read the first values finds later ones behind them."""
+    """Values that are added later come after those that a reader has already read."""
     table: IdTable[int] = IdTable()
     for position, key in enumerate(keys):
         table[key] = key

@@ -1,4 +1,4 @@
-"""The measure of nesting that comes before every decoder."""
+"""The measurement of nesting that precedes every decoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 
 
 def measure_depth(value: Any) -> int:
-    """Levels of objects and arrays of a value."""
+    """Return the number of nested levels of objects and arrays in a value."""
     if not isinstance(value, dict | list):
         return 0
     return 1 + max(map(measure_depth, value.values() if isinstance(value, dict) else value), default=0)
@@ -47,5 +47,5 @@ def test_the_depth_is_that_of_the_value(value: Any) -> None:
     ],
 )
 def test_the_limit_is_a_number(text: bytes, *, is_deeper: bool) -> None:
-    """As many levels as the limit pass; siblings, strings without an end and closed levels do not count."""
+    """A text with as many levels as the limit passes; siblings, unterminated strings and closed levels do not count."""
     assert is_nested_deeper(text) is is_deeper

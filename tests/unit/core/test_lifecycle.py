@@ -1,4 +1,4 @@
-"""Deleting softly and for good, what may be numbered again, and what a closed incarnation leaves behind."""
+"""Soft and permanent deletion, reuse of numbers, and the rest of an ended incarnation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE, policy=ALLOW_ANY)
 
 
 def fill_box(count: int = 3, defaults: SubjectDefaults | None = None) -> Box:
-    """A box whose subject has that many versions: texts v1, v2 …."""
+    """Return a box whose subject has that many versions, with the texts v1, v2 …."""
     box = Box()
     for number in range(1, count + 1):
         box.register(S, f"v{number}", defaults=defaults or SubjectDefaults())
@@ -39,7 +39,7 @@ def fill_box(count: int = 3, defaults: SubjectDefaults | None = None) -> Box:
 
 
 def test_a_retired_version_is_hidden_but_readable_by_id() -> None:
-    """It is in no list, not the latest, not found by number; its id and uid still give its text."""
+    """A soft-deleted version is in no list, not the latest and not found by number, but readable by id and uid."""
     box = fill_box()
     box.retire(S, 3)
     newest = queries.latest_version(box.state.find_subject(S))
@@ -53,7 +53,7 @@ def test_a_retired_version_is_hidden_but_readable_by_id() -> None:
 
 
 def test_a_wholly_retired_subject_is_in_no_list() -> None:
-    """A subject counts as deleted only when all its versions are."""
+    """A subject counts as deleted only when all its versions are soft-deleted."""
     box = fill_box(2)
     box.retire(S, 1)
     assert len(queries.list_subjects(box.state, box.state.namespaces.values())) == 1
@@ -63,7 +63,7 @@ def test_a_wholly_retired_subject_is_in_no_list() -> None:
 
 
 def test_steps_out_of_order_are_told_apart() -> None:
-    """Twice soft, hard before soft, and what never was each have their own error."""
+    """Two soft deletions, a hard one before a soft one, and an unknown version each raise their own error."""
     box = fill_box(2)
     with pytest.raises(NotSoftDeleted):
         box.do(DeleteVersion(S, 1, DeleteMode.HARD))
@@ -86,7 +86,7 @@ def test_steps_out_of_order_are_told_apart() -> None:
 
 
 def test_deleting_tells_what_went() -> None:
-    """The answer lists the ordinals that this command removed; None means the newest live one."""
+    """The outcome lists the version numbers that this command deleted; None means the newest active one."""
     box = fill_box()
     assert box.do(DeleteVersion(S, None)) == cmd.DeletedVersions((3,))
     assert box.do(DeleteSubject(S)) == cmd.DeletedVersions((1, 2))
@@ -94,7 +94,7 @@ def test_deleting_tells_what_went() -> None:
 
 
 def test_registering_again_keeps_the_id_and_takes_a_new_number() -> None:
-    """The soft-deleted row of the same schema is replaced by the new version, under the same id."""
+    """A new version replaces the soft-deleted one of the same schema, under the same id."""
     box = fill_box(2)
     box.retire(S, 1)
     again = box.register(S, "v1", check=CompatibilityCheck.SKIP)
@@ -106,7 +106,7 @@ def test_registering_again_keeps_the_id_and_takes_a_new_number() -> None:
 
 
 def test_a_retired_row_that_is_referred_to_stays() -> None:
-    """Registering again does not remove the old row while something still refers to it."""
+    """Registering again does not remove a soft-deleted version while another one refers to it."""
     box = fill_box(2)
     box.register(T, "t", to(S, 1))
     box.retire(T)
@@ -116,7 +116,7 @@ def test_a_retired_row_that_is_referred_to_stays() -> None:
 
 
 def test_retired_numbers_are_never_given_again() -> None:
-    """Under both rules of numbering the next number is above what is merely retired."""
+    """Under both numbering rules the next number is above those of soft-deleted versions."""
     for defaults in (SubjectDefaults(), NEVER_REUSE):
         box = fill_box(3, defaults)
         box.retire(S)
@@ -127,7 +127,7 @@ def test_retired_numbers_are_never_given_again() -> None:
 
 
 def test_purged_numbers_follow_the_rule_of_the_subject() -> None:
-    """CONTINUE goes on above what is left, NEVER_REUSE above what ever was."""
+    """CONTINUE continues above the remaining numbers, NEVER_REUSE above all numbers ever assigned."""
     for defaults, expected in ((SubjectDefaults(), 2), (NEVER_REUSE, 4)):
         box = fill_box(3, defaults)
         box.purge(S, 2)
@@ -136,7 +136,7 @@ def test_purged_numbers_follow_the_rule_of_the_subject() -> None:
 
 
 def test_a_fully_purged_subject_starts_again() -> None:
-    """With the last version the subject goes, its settings and mode with it; ids go on counting."""
+    """A subject is deleted with its last version, with its settings and mode; schema ids are not reused."""
     box = fill_box(2)
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
     box.retire(S)
@@ -149,7 +149,7 @@ def test_a_fully_purged_subject_starts_again() -> None:
 
 
 def test_a_purged_id_is_unknown() -> None:
-    """With its last version an id is gone, and the text with its last id; another subject keeps both alive."""
+    """An id is removed with its last version, and the text with its last id; another subject keeps both."""
     box = fill_box(1)
     box.register(T, "v1")
     box.purge(S)
@@ -161,7 +161,7 @@ def test_a_purged_id_is_unknown() -> None:
 
 
 def test_a_purged_text_leaves_memory() -> None:
-    """Packed or not, the bytes of a purged content are gone, and it is listed for the log to forget."""
+    """The bytes of a purged content leave memory, packed or not, and the content is listed for erasure in the log."""
     for packed in (False, True):
         box = fill_box(1)
         content = queries.get_version(box.state, S, 1).content
@@ -173,7 +173,7 @@ def test_a_purged_text_leaves_memory() -> None:
 
 
 def test_a_digest_finds_the_texts_that_are_left() -> None:
-    """When one of two texts that print alike is purged, the digest still finds the other."""
+    """When one of two texts with the same digest is purged, the digest still finds the other."""
     box = Box()
     for key, text in ((S, "a"), (T, "a ")):
         box.do(cmd.RegisterSchema(key, doc(text, print=b"p" * 32)))
@@ -192,7 +192,7 @@ def test_a_digest_finds_the_texts_that_are_left() -> None:
 
 
 def test_what_is_referred_to_cannot_go() -> None:
-    """A live referrer holds its target; a retired one only against purging; without referrers it may go."""
+    """An active referrer prevents any deletion of its target, a soft-deleted one only purging."""
     box = fill_box(1)
     box.register(T, "t", to(S, 1))
     for removal in (DeleteMode.SOFT, DeleteMode.END_INCARNATION):
@@ -211,7 +211,7 @@ def test_what_is_referred_to_cannot_go() -> None:
 
 
 def test_a_subject_may_refer_to_itself() -> None:
-    """References inside a subject hold single versions, but not the subject as a whole."""
+    """References inside a subject prevent the deletion of single versions, but not of the whole subject."""
     box = fill_box(1)
     box.register(S, "v2", to(S, 1))
     with pytest.raises(InUse):
@@ -221,7 +221,7 @@ def test_a_subject_may_refer_to_itself() -> None:
 
 
 def test_read_only_subjects_lose_nothing() -> None:
-    """Deleting is a write."""
+    """A read-only subject refuses deletions."""
     box = fill_box(1)
     box.do(cmd.SetMode(SettingsLevel(), Mode.READONLY))
     for removal in (DeleteMode.SOFT, DeleteMode.END_INCARNATION):
@@ -235,7 +235,7 @@ def test_read_only_subjects_lose_nothing() -> None:
 
 
 def test_closing_starts_all_counters_again() -> None:
-    """The next incarnation numbers versions, lanes and encodings from 1, under another serial, without old settings."""
+    """The next incarnation has another serial, no settings, and counts versions, kind versions and encodings from 1."""
     box = fill_box(3, NEVER_REUSE)
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
     before = box.state.find_subject(S)
@@ -254,7 +254,7 @@ def test_closing_starts_all_counters_again() -> None:
 
 
 def test_what_a_closed_incarnation_gave_out_still_resolves() -> None:
-    """Data already written can be read: by id, by uid, and by encoding unless the next incarnation gave it anew."""
+    """Written data can be read by id, uid and encoding id, unless the next incarnation reused the encoding id."""
     box = fill_box(2)
     uid = queries.get_version(box.state, S, 2).uid
     box.do(cmd.AssignEncoding(S, 1))
@@ -274,7 +274,7 @@ def test_what_a_closed_incarnation_gave_out_still_resolves() -> None:
 
 
 def test_record_ids_outlive_what_they_were_given_to() -> None:
-    """A record id names one version for ever, never one of the next incarnation; once that is purged, nothing."""
+    """A record id always names the same version, never one of the next incarnation; after a purge, none."""
     box = fill_box(2)
     first = queries.get_version(box.state, S, 2)
     box.close(S)
@@ -291,7 +291,7 @@ def test_record_ids_outlive_what_they_were_given_to() -> None:
 
 
 def test_a_deletion_of_what_has_changed_is_refused() -> None:
-    """A subject goes only while its newest version is the one the caller knows of."""
+    """A subject is deleted only while its newest version is the one the caller expects."""
     box = fill_box(2)
     for latest in (0, 1, 3):
         with pytest.raises(PreconditionFailed):
@@ -302,7 +302,7 @@ def test_a_deletion_of_what_has_changed_is_refused() -> None:
 
 
 def test_the_same_text_after_closing_keeps_its_id() -> None:
-    """The next incarnation registers a known text under the id it has, as a version of its own."""
+    """The next incarnation registers a known text under its existing id, as a new version."""
     box = fill_box(2)
     box.close(S)
     again = box.register(S, "v2")
@@ -310,7 +310,7 @@ def test_the_same_text_after_closing_keeps_its_id() -> None:
 
 
 def test_closing_ends_bindings_and_references() -> None:
-    """What was bound to the subject is bound no more, and what it referred to is free."""
+    """The end of an incarnation removes the bindings to it, and its references no longer protect their targets."""
     box = Box()
     box.register(T, "t")
     box.register(S, "s", to(T))
@@ -324,7 +324,7 @@ def test_closing_ends_bindings_and_references() -> None:
 
 
 def test_purging_ends_bindings_to_what_is_gone() -> None:
-    """A binding to a purged version ends with it, one that follows the latest ends with the subject."""
+    """A binding to a purged version is removed with it, one that follows the latest with the subject."""
     box = fill_box(2)
     box.do(cmd.AddBinding(Binding("c", "topic", "fixed", "value", S, 2)))
     box.do(cmd.AddBinding(Binding("c", "topic", "latest", "value", S)))
@@ -335,7 +335,7 @@ def test_purging_ends_bindings_to_what_is_gone() -> None:
 
 
 def test_an_empty_subject_can_only_be_closed() -> None:
-    """A subject created without versions is there for closing; deleting it in steps finds nothing to delete."""
+    """A subject without versions can be ended; soft or hard deletion finds nothing to delete."""
     box = Box()
     box.do(cmd.CreateSubject(S))
     with pytest.raises(SubjectNotFound):
@@ -346,7 +346,7 @@ def test_an_empty_subject_can_only_be_closed() -> None:
 
 
 def test_the_default_version_goes_with_its_version() -> None:
-    """A default version that is deleted is none any more, so a reused number is not the default by accident."""
+    """A deleted version is no longer the default, so a reused number is not the default by accident."""
     box = fill_box(2)
     box.do(cmd.ChangeSubject(S, default_version=2))
     box.retire(S, 2)
@@ -356,7 +356,7 @@ def test_the_default_version_goes_with_its_version() -> None:
 
 
 def test_subjects_of_one_name_in_two_spaces_are_two() -> None:
-    """Deleting one leaves the other."""
+    """Deleting a subject leaves the one of the same name in another namespace."""
     box = fill_box(1)
     other = SubjectKey("ctx", "s")
     box.register(other, "v1")
@@ -365,7 +365,7 @@ def test_subjects_of_one_name_in_two_spaces_are_two() -> None:
 
 
 def test_a_closed_version_is_not_the_same_as_a_new_one() -> None:
-    """A text only a closed incarnation has is registered anew in the next one, not found there."""
+    """A text that only an ended incarnation has is registered as a new version in the next one."""
     box = fill_box(2)
     box.close(S)
     for text in ("one", "two", "three"):
@@ -375,7 +375,7 @@ def test_a_closed_version_is_not_the_same_as_a_new_one() -> None:
 
 
 def test_lane_numbers_follow_the_rule_of_the_subject() -> None:
-    """Where purged numbers are given again, those of a lane are, too; elsewhere they are not."""
+    """Purged kind versions are reused exactly if the subject reuses purged version numbers."""
     for defaults, expected in ((SubjectDefaults(), 1), (NEVER_REUSE, 2)):
         box = Box()
         for text, lane in (("a", "A"), ("b", "B")):

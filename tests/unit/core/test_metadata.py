@@ -1,4 +1,4 @@
-"""Rule sets are validated as the field does, and metadata and rules merge by name."""
+"""Validation of rule sets as in Confluent, and merging of metadata and rules by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOOD = DataRule(name="mask_it-1", type="CEL")
     ],
 )
 def test_good_rule_sets_pass(rule_set: DataRuleSet) -> None:
-    """Every phase takes the modes that belong to it."""
+    """Every phase accepts its own modes."""
     rule_set.validate()
 
 
@@ -45,13 +45,13 @@ def test_good_rule_sets_pass(rule_set: DataRuleSet) -> None:
     ],
 )
 def test_bad_rule_sets_say_what_is_wrong(rule_set: DataRuleSet, why: str) -> None:
-    """The first broken rule is named in the error."""
+    """The error names the first invalid rule."""
     with pytest.raises(InvalidRuleSet, match=why):
         rule_set.validate()
 
 
 def test_order_and_repeats_have_no_meaning_in_metadata() -> None:
-    """Metadata compare equal in the stored form however they were written; empty members are none."""
+    """Metadata in stored form are equal whatever their order was; empty members count as absent."""
     one = Metadata(tags={"b": ("y", "x", "y"), "a": ()}, properties={"q": "1", "p": "2"}, sensitive=("q", "p"))
     two = Metadata(tags={"a": (), "b": ("x", "y")}, properties={"p": "2", "q": "1"}, sensitive=("p", "q", "q"))
     assert one.in_stored_order() == two.in_stored_order()
@@ -71,7 +71,7 @@ def test_metadata_merge_by_key() -> None:
 
 
 def test_rule_sets_merge_by_name() -> None:
-    """A rule of the second takes the place of its namesake, behind the rules that only the first has."""
+    """A rule of the second set replaces the one of its name, after the rules that only the first set has."""
     other, old, new = DataRule(name="a", type="X"), DataRule(name="b", type="X"), DataRule(name="b", type="Y")
     merged = merge_rule_sets(
         DataRuleSet(domain_rules=(old, other), enable_at="ALL"),

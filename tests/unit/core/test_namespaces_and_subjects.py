@@ -1,4 +1,4 @@
-"""Spaces, subjects, codecs, encodings, bindings and collections."""
+"""Namespaces, subjects, codecs, encodings, bindings and collections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CTX = SubjectKey("ctx", "s")
 
 
 def list_namespaces(box: Box) -> list[str]:
-    """Names of the spaces a list shows."""
+    """Return the names of the namespaces that a list shows."""
     return [space.name for space in queries.visible_namespaces(box.state)]
 
 
@@ -46,7 +46,7 @@ def list_namespaces(box: Box) -> list[str]:
 
 
 def test_a_space_is_created_once_and_replaced_on_request() -> None:
-    """A second creation is an error; with replace it describes the space anew."""
+    """A second creation of a namespace is an error; with replace it changes the description."""
     box = Box()
     box.do(CreateNamespace("ctx", description="one"))
     assert list_namespaces(box) == ["", "ctx"]
@@ -59,7 +59,7 @@ def test_a_space_is_created_once_and_replaced_on_request() -> None:
 
 
 def test_a_space_is_shown_from_its_first_subject_on() -> None:
-    """Registering or creating a subject makes its space visible; the default one always is."""
+    """Registering or creating a subject makes its namespace visible; the default one always is."""
     for command in (CreateSubject(CTX), cmd.RegisterSchema(CTX, None)):
         box = Box()
         assert list_namespaces(box) == [""]
@@ -71,7 +71,7 @@ def test_a_space_is_shown_from_its_first_subject_on() -> None:
 
 
 def test_only_an_empty_space_can_be_deleted() -> None:
-    """Subjects, also retired and empty ones, keep their space; the default space always stays."""
+    """Subjects, even soft-deleted and empty ones, keep their namespace; the default one is never deleted."""
     box = Box()
     box.register(CTX, "a")
     box.retire(CTX)
@@ -87,7 +87,7 @@ def test_only_an_empty_space_can_be_deleted() -> None:
 
 
 def test_a_deleted_space_never_gives_an_id_twice() -> None:
-    """Its settings are gone, its counters and the ids of closed subjects are not."""
+    """A deleted namespace loses its settings, but keeps its counters and the ids of ended subjects."""
     box = Box()
     box.register(CTX, "a")
     box.register(CTX, "b")
@@ -104,7 +104,7 @@ def test_a_deleted_space_never_gives_an_id_twice() -> None:
 
 
 def test_a_deleted_space_can_be_created_again() -> None:
-    """By its own command or by a first subject: it is shown, and new."""
+    """A command, or a first subject, creates a deleted namespace again: it is visible and new."""
     for again in (CreateNamespace("ctx"), CreateSubject(CTX)):
         box = Box()
         box.do(CreateNamespace("ctx", description="old"))
@@ -142,7 +142,7 @@ def test_a_created_subject_keeps_what_its_dialect_says() -> None:
 
 
 def test_an_empty_subject_has_no_versions_to_read() -> None:
-    """It exists, but no list of subjects with versions shows it."""
+    """An empty subject exists, but no list of subjects with versions shows it."""
     box = Box()
     box.do(CreateSubject(S))
     assert queries.list_subjects(box.state, box.state.namespaces.values()) == []
@@ -152,7 +152,7 @@ def test_an_empty_subject_has_no_versions_to_read() -> None:
 
 
 def test_the_policy_of_a_creation_is_younger_than_the_settings() -> None:
-    """Settings may precede their subject: a policy among them gives way to the one the subject is created with."""
+    """The policy of a subject's creation replaces one in settings that existed before the subject."""
     box = Box()
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": POLICIES["FULL"], "normalize": True}))
     box.do(cmd.CreateSubject(S, SubjectDefaults(policy=DENY_ALL)))
@@ -161,7 +161,7 @@ def test_the_policy_of_a_creation_is_younger_than_the_settings() -> None:
 
 
 def test_changing_a_subject_replaces_its_description() -> None:
-    """The describing attributes are those of the last change; a default version must be live."""
+    """The descriptive attributes are those of the last change; a default version must be active."""
     box = Box()
     with pytest.raises(SubjectNotFound):
         box.do(cmd.ChangeSubject(S))
@@ -179,7 +179,7 @@ def test_changing_a_subject_replaces_its_description() -> None:
 
 
 def test_a_codec_is_added_once() -> None:
-    """The same again changes nothing; other properties under a known name are refused."""
+    """The same codec again changes nothing; other properties under a known name are refused."""
     box = Box()
     box.register(S, "a")
     box.do(AddCodec(S, "gzip", {"level": "9"}))
@@ -193,7 +193,7 @@ def test_a_codec_is_added_once() -> None:
 
 
 def test_a_pair_of_version_and_codec_has_one_encoding_for_ever() -> None:
-    """Ids count from 1 over the subject; asking again gives the same; codecs must be known, but for the empty one."""
+    """Encoding ids count from 1; the same pair gets the same id; a codec must be known, except the empty one."""
     box = Box()
     box.register(S, "a")
     box.register(S, "b")
@@ -211,7 +211,7 @@ def test_a_pair_of_version_and_codec_has_one_encoding_for_ever() -> None:
 
 
 def test_a_retired_version_keeps_its_encodings_and_gets_none() -> None:
-    """The old pair is still answered and resolved; a new pair is not given (the Pravega rule)."""
+    """A soft-deleted version keeps its encoding ids and gets no new ones (the Pravega rule)."""
     box = Box()
     box.register(S, "a")
     box.register(S, "b")
@@ -225,7 +225,7 @@ def test_a_retired_version_keeps_its_encodings_and_gets_none() -> None:
 
 
 def test_an_encoding_is_never_redirected() -> None:
-    """When a purged number is given again, its old encoding stays without a version instead of naming the new one."""
+    """When a purged number is reused, its old encoding id has no version, instead of naming the new one."""
     box = Box()
     box.register(S, "a")
     box.register(S, "b")
@@ -239,7 +239,7 @@ def test_an_encoding_is_never_redirected() -> None:
 
 
 def test_unknown_encodings_are_not_found() -> None:
-    """Numbers outside what was given, and subjects that never were, each have their error."""
+    """Numbers that were not assigned, and unknown subjects, each have their error."""
     box = Box()
     box.register(S, "a")
     for number in (0, -1, 1):
@@ -253,12 +253,12 @@ def test_unknown_encodings_are_not_found() -> None:
 
 
 def binding(key: SubjectKey, ordinal: int | None = None, *, frozen: bool = False) -> Binding:
-    """The binding of one topic."""
+    """Return the binding of one topic."""
     return Binding("c", "topic", "t", "value", key, ordinal, frozen=frozen)
 
 
 def test_a_resource_is_bound_to_one_subject_at_a_time() -> None:
-    """A later binding moves it, the same again writes nothing, an unbound one is gone."""
+    """A later binding replaces the first, the same one again writes nothing, and removal deletes it."""
     box = Box()
     box.register(S, "a")
     box.register(T, "a")
@@ -273,7 +273,7 @@ def test_a_resource_is_bound_to_one_subject_at_a_time() -> None:
 
 
 def test_a_binding_needs_its_subject_and_version() -> None:
-    """What does not exist cannot be bound to."""
+    """A binding to an unknown subject or version is refused."""
     box = Box()
     with pytest.raises(SubjectNotFound):
         box.do(AddBinding(binding(S)))
@@ -283,7 +283,7 @@ def test_a_binding_needs_its_subject_and_version() -> None:
 
 
 def test_a_frozen_binding_does_not_move() -> None:
-    """It can be repeated and ended, not changed."""
+    """A frozen binding can be repeated and removed, but not changed."""
     box = Box()
     box.register(S, "a")
     box.do(AddBinding(binding(S, frozen=True)))
@@ -294,7 +294,7 @@ def test_a_frozen_binding_does_not_move() -> None:
 
 
 def test_a_registration_binds_what_it_makes() -> None:
-    """Bindings come with the version they are to, in one record; a text that was there before binds nothing."""
+    """Bindings are written in one record with their new version; a text that existed before binds nothing."""
     box = Box()
     binding = Binding("kafka", "topic", "t", "value", T)
     box.register(S, "a", bindings=(binding,))
@@ -310,7 +310,7 @@ def test_a_registration_binds_what_it_makes() -> None:
 
 
 def test_bindings_change_together_on_what_was_seen() -> None:
-    """All are made and ended at once, unless others around them came or went since they were decided on."""
+    """Bindings are added and removed together, unless related ones changed since the caller saw them."""
     box = Box()
     box.register(S, "a")
     box.register(T, "a")
@@ -335,7 +335,7 @@ def test_bindings_change_together_on_what_was_seen() -> None:
 
 
 def test_deletions_on_what_was_seen_bound() -> None:
-    """A deletion that says which bindings it knows of is refused when there are others."""
+    """A deletion with expected bindings is refused when there are others."""
     box = Box()
     box.register(S, "a")
     box.do(AddBinding(binding(S)))
@@ -354,7 +354,7 @@ def test_deletions_on_what_was_seen_bound() -> None:
 
 
 def test_documents_are_changed_all_or_none_on_what_was_seen() -> None:
-    """A change decided on an older revision is refused; one that changes nothing writes nothing and costs none."""
+    """A change decided on an older revision is refused; one without effect writes nothing and keeps the revision."""
     box = Box()
     box.do(cmd.ChangeItems("keys", {("a",): b"1", ("a", "b"): b"2"}, 0))
     assert box.state.collections["keys"].revision == 1
@@ -369,7 +369,7 @@ def test_documents_are_changed_all_or_none_on_what_was_seen() -> None:
 
 
 def test_read_only_stops_every_command_that_writes() -> None:
-    """READONLY lets through only what has been answered before."""
+    """READONLY refuses every command that writes, but still answers repeated commands."""
     box = Box()
     box.register(S, "a")
     box.do(AddCodec(S, "gzip"))

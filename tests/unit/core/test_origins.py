@@ -1,4 +1,4 @@
-"""Versions named by a URI, described subjects, media types, and spaces that go with what is in them."""
+"""Versions named by a URI, described subjects, media types, and namespaces deleted with their subjects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPEN = cmd.SubjectDefaults(policy=ALLOW_ANY)
 
 
 def run(state: State, command: cmd.Command) -> Any:
-    """Decide and fold one command; its outcome."""
+    """Decide and fold one command, and return its outcome."""
     by = stamp(state.seq + 1)
     decision = decide_and_fold(state, command, by)
     apply_record(state, state.seq + 1, LogRecord(by, decision.events))
@@ -29,12 +29,12 @@ def run(state: State, command: cmd.Command) -> Any:
 
 
 def register(key: SubjectKey, number: int, **more: Any) -> cmd.RegisterSchema:
-    """A registration in a subject that takes anything."""
+    """Return a registration in a subject that accepts anything."""
     return cmd.RegisterSchema(key, document(number), defaults=OPEN, **more)
 
 
 def test_a_uri_names_one_document() -> None:
-    """What brings a known URI is that version or refused, also when it is deleted; a purged one leaves it to others."""
+    """A known URI returns its version or refuses another document, even if it is deleted; a purge frees the URI."""
     state = State()
     first = run(state, register(A, 0, origin_uri="u:1"))
     assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(
@@ -61,7 +61,7 @@ def test_a_uri_names_one_document() -> None:
 
 
 def test_typed_equality_tells_media_types_apart() -> None:
-    """A text is the same only with its media type; one that was stored without a media type has any."""
+    """A text is equal only with its media type; one that was stored without a media type equals any."""
     state = State()
     for media_type, ordinal in (("a/a", 1), ("b/b", 2), ("a/a", 1), ("", 3), ("c/c", 3)):
         command = register(A, 0, media_type=media_type, equality=cmd.Equality.TEXT_AND_TYPE)
@@ -69,7 +69,7 @@ def test_typed_equality_tells_media_types_apart() -> None:
 
 
 def test_a_registration_describes_its_subject() -> None:
-    """What it says about the subject is merged in, with a new version and without one."""
+    """The subject's description in a registration is merged in, with a new version and without one."""
     state = State()
     run(state, register(A, 0, subject_update=cmd.SubjectUpdate("told", {"x": {"a": 1, "b": 2}})))
     run(state, register(A, 0, subject_update=cmd.SubjectUpdate(None, {"x": {"b": None}, "y": {"c": 3}})))
@@ -81,7 +81,7 @@ def test_a_registration_describes_its_subject() -> None:
 
 
 def test_a_space_goes_with_its_subjects() -> None:
-    """All or nothing: what is referred to from elsewhere keeps the space, references within do not."""
+    """A namespace is deleted with all its subjects or not at all: references from elsewhere prevent it."""
     state = State()
     run(state, cmd.CreateNamespace("ö", format="avro"))
     first = run(state, register(A, 0))

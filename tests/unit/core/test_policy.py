@@ -31,12 +31,12 @@ extents = st.one_of(
 
 
 def rows(*ordinals: int) -> list[Version]:
-    """Stand-ins for versions: only the ordinal matters here."""
+    """Return stand-ins for versions: only the version number matters here."""
     return [cast("Version", SimpleNamespace(version_number=ordinal)) for ordinal in ordinals]
 
 
 def list_compared(policy: Policy, *ordinals: int) -> list[tuple[int, bool, bool]]:
-    """(ordinal, backward, forward) a policy compares with."""
+    """Return (version number, backward, forward) for the versions that a policy compares with."""
     return [
         (row.version_number, backward, forward) for row, backward, forward in policy.list_comparisons(rows(*ordinals))
     ]
@@ -44,13 +44,13 @@ def list_compared(policy: Policy, *ordinals: int) -> list[tuple[int, bool, bool]
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_common_names_are_read_and_told(name: str) -> None:
-    """A common name gives its policy in any case, and the policy gives the name back, exactly and as the nearest."""
+    """A common name in any case gives its policy, whose exact and nearest name is that name."""
     policy = find_policy(f" {name.lower()} ")
     assert policy.exact_name == policy.nearest_name == name
 
 
 def test_an_unknown_name_is_refused() -> None:
-    """A misspelt level is an error that lists what exists."""
+    """A misspelt name raises an error that lists the known names."""
     with pytest.raises(UnknownPolicy, match="FULL_TRANSITIVE"):
         find_policy("BACKWARDS")
 
@@ -68,7 +68,7 @@ def test_an_unknown_name_is_refused() -> None:
     ],
 )
 def test_the_nearest_name_is_never_laxer(policy: Policy, nearest: str) -> None:
-    """What has no common name is shown as the next stricter one, never as a laxer one."""
+    """A policy without a common name gets the name of the nearest stricter one; validators are ignored."""
     assert policy.exact_name is None
     assert policy.nearest_name == nearest
 
@@ -77,7 +77,7 @@ def test_the_nearest_name_is_never_laxer(policy: Policy, nearest: str) -> None:
 def test_the_nearest_named_policy_compares_with_no_less(
     back: VersionRange, fore: VersionRange, ordinals: list[int]
 ) -> None:
-    """Whatever a policy compares with, the policy of its nearest name compares with, too."""
+    """The policy of the nearest name compares with every version that the policy compares with."""
     policy = Policy(backward=back, forward=fore)
     newest_first = sorted(ordinals, reverse=True)
     strict = {row[0]: row[1:] for row in list_compared(POLICIES[policy.nearest_name], *newest_first)}
@@ -88,7 +88,7 @@ def test_the_nearest_named_policy_compares_with_no_less(
 
 @given(extents, extents)
 def test_covering_is_looking_at_no_less(wide: VersionRange, narrow: VersionRange) -> None:
-    """`covers` promises for every subject what `reaches` then does."""
+    """A range that `covers` another one `includes` every version that the other includes."""
     if wide.covers(narrow):
         for position, ordinal in enumerate(range(8, 0, -1)):
             assert wide.includes(position, ordinal) >= narrow.includes(position, ordinal)
@@ -110,12 +110,12 @@ def test_covering_is_looking_at_no_less(wide: VersionRange, narrow: VersionRange
     ],
 )
 def test_a_policy_compares_newest_first_with_what_it_reaches(policy: Policy, expected: list[object]) -> None:
-    """Each direction takes its own versions; the newest comes first."""
+    """Each direction has its own versions, the newest first."""
     assert list_compared(policy, 7, 5, 2) == expected
 
 
 def test_the_latest_is_found_without_looking_further() -> None:
-    """A policy that reaches the latest version only takes at most one more from a long history."""
+    """A policy for the latest version only reads at most one more version of a long history."""
     history = iter(rows(*range(10_000, 0, -1)))
     assert len(list(POLICIES["FULL"].list_comparisons(history))) == 1
     assert next(history).version_number == 9998

@@ -1,4 +1,4 @@
-"""Policies in words: they come back as they were, and words that say nothing clear are refused."""
+"""Policies as JSON: round trips, and refusal of invalid words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ checkers = st.lists(st.text(min_size=1, max_size=5), unique=True, max_size=3).ma
 
 @given(extents, extents, checkers)
 def test_directions_come_back(backward: VersionRange, forward: VersionRange, names: tuple[str, ...]) -> None:
-    """The words of a policy mean it; one that compares nothing is the one that lets everything in."""
+    """The JSON form of a policy gives the policy back; without comparisons, the one that accepts everything."""
     nothing = backward == forward == NO_VERSIONS
     policy = Policy(PolicyKind.ALLOW_ANY if nothing else PolicyKind.DIRECTIONAL, backward, forward, names)
     form = msgspec.convert(msgspec.to_builtins(PolicyJson.from_policy(policy)), PolicyJson)
@@ -40,7 +40,7 @@ def test_directions_come_back(backward: VersionRange, forward: VersionRange, nam
 
 @pytest.mark.parametrize("policy", [ALLOW_ANY, DENY_ALL, *POLICIES.values()])
 def test_named_policies_come_back(policy: Policy) -> None:
-    """So do the policies that have names."""
+    """The JSON form of a named policy gives it back."""
     assert PolicyJson.from_policy(policy).to_policy == policy
 
 
@@ -49,7 +49,7 @@ def test_named_policies_come_back(policy: Policy) -> None:
     ["", "since", "since:", "since:0", "since:-1", "since:٣", "since:2147483648", "since:1e3", "ALL", "newest"],
 )
 def test_words_that_are_no_stretch(stretch: str) -> None:
-    """A direction is one of four words; a number is a version number."""
+    """A direction that is not one of the four words, or has no version number, is refused."""
     with pytest.raises(UnknownPolicy, match="since:N"):
         parse_range(stretch)
 
@@ -64,6 +64,6 @@ def test_words_that_are_no_stretch(stretch: str) -> None:
     ],
 )
 def test_contradictions(form: PolicyJson) -> None:
-    """Directions need a kind that compares, and a validator is named once."""
+    """Directions with a kind that does not compare, and repeated validators, are refused."""
     with pytest.raises(UnknownPolicy):
         _ = form.to_policy

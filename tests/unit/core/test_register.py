@@ -1,4 +1,4 @@
-"""Registration, rule by rule: what is the same, who may write, which numbers are given, what is compared."""
+"""Registration, rule by rule: equality, modes, numbers and comparisons."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE)
 
 
 def numbers(outcome: cmd.Registration) -> tuple[int, int]:
-    """(ordinal, gid)."""
+    """Return (version number, schema id)."""
     return outcome.version_number, outcome.schema_id
 
 
@@ -53,7 +53,7 @@ def numbers(outcome: cmd.Registration) -> tuple[int, int]:
 
 
 def test_the_same_text_is_registered_once() -> None:
-    """Registering again tells the version there is, and writes nothing."""
+    """Registering a text again returns the existing version, and writes nothing."""
     box = Box()
     first, again = box.register(S, "a"), box.register(S, "a")
     assert (first.created, again.created) == (True, False)
@@ -62,7 +62,7 @@ def test_the_same_text_is_registered_once() -> None:
 
 
 def test_the_same_is_found_before_the_mode_is_asked() -> None:
-    """A client that re-registers what is there keeps working while the subject is read-only; a new text does not."""
+    """A client can register an existing schema again while the subject is read-only, but not a new one."""
     box = Box()
     box.register(S, "a")
     box.do(cmd.SetMode(SettingsLevel(*S), Mode.READONLY))
@@ -73,7 +73,7 @@ def test_the_same_is_found_before_the_mode_is_asked() -> None:
 
 
 def test_subjects_of_a_space_share_ids_and_spaces_do_not() -> None:
-    """One text has one id in a space, whatever the subject; another space counts for itself."""
+    """A text has one id in a namespace, in every subject; another namespace has its own counter."""
     box = Box()
     assert numbers(box.register(S, "a")) == (1, 1)
     assert numbers(box.register(S, "b")) == (2, 2)
@@ -83,7 +83,7 @@ def test_subjects_of_a_space_share_ids_and_spaces_do_not() -> None:
 
 
 def test_the_language_is_part_of_the_identity() -> None:
-    """One text that is a schema of two languages is two schemas: ids, look-ups and purging tell them apart."""
+    """A text that is a schema in two formats is two schemas, with separate ids, look-ups and purges."""
     box = Box()
     for key, name, number in ((S, "avro", 1), (T, "json", 2), (SubjectKey("", "u"), "avro", 1)):
         outcome = box.do(RegisterSchema(key, doc("a", name, normalized=name.encode())))
@@ -119,7 +119,7 @@ def test_the_language_is_part_of_the_identity() -> None:
 
 
 def test_attachments_are_part_of_the_identity() -> None:
-    """Other references or metadata make another id of the same text; their order in the request does not."""
+    """Other references or metadata give the same text another id; their order in the request does not."""
     box = Box()
     box.register(T, "t")
     plain = box.register(S, "a")
@@ -131,7 +131,7 @@ def test_attachments_are_part_of_the_identity() -> None:
 
 
 def test_text_equality_ignores_attachments() -> None:
-    """TEXT finds the lowest live version of the text, NEVER finds none."""
+    """TEXT finds the lowest active version of the text, NEVER finds none."""
     box = Box()
     box.register(S, "a", metadata=Metadata(properties={"x": "1"}))
     box.register(S, "b")
@@ -141,7 +141,7 @@ def test_text_equality_ignores_attachments() -> None:
 
 
 def test_digest_equality_stays_in_the_lane() -> None:
-    """DIGEST takes a text that prints alike as the same in its lane only; a text without that digest is itself."""
+    """DIGEST finds texts with the same digest in their kind only; a text without that digest equals only itself."""
     box = Box()
 
     def register(document: object) -> int:
@@ -157,7 +157,7 @@ def test_digest_equality_stays_in_the_lane() -> None:
 
 
 def test_an_empty_request_repeats_the_newest_text() -> None:
-    """Without a document the newest live text and references are taken; with nothing to take it is an error."""
+    """Without a document the newest active text and references are used; without a version it is an error."""
     box = Box()
     with pytest.raises(InvalidRequest, match="Empty schema"):
         box.do(RegisterSchema(S, None))
@@ -172,7 +172,7 @@ def test_an_empty_request_repeats_the_newest_text() -> None:
 
 
 def test_metadata_come_from_before_and_from_settings() -> None:
-    """What a request leaves out comes from the newest version, between the level's defaults and overrides."""
+    """Metadata absent from a request come from the newest version, between the level's defaults and overrides."""
     box = Box()
     changes = {
         "default_metadata": Metadata(properties={"d": "0", "o": "0"}),
@@ -197,7 +197,7 @@ def test_a_broken_rule_set_is_refused() -> None:
 
 
 def test_an_explicit_ordinal_must_be_the_next() -> None:
-    """Outside of imports a version may say its number, but only the right one; an id it may not."""
+    """Outside of imports an explicit version number must be the next one, and an explicit id is refused."""
     box = Box()
     assert box.register(S, "a", version_number=1).version_number == 1
     for wrong in (1, 3, 0, -1):
@@ -211,7 +211,7 @@ def test_an_explicit_ordinal_must_be_the_next() -> None:
 
 
 def test_a_condition_on_the_latest_is_checked() -> None:
-    """`latest` is what the caller saw; who saw something else is told, also about an empty subject."""
+    """`expected_latest` must be the newest version number, also for an empty subject; else the command fails."""
     box = Box()
     with pytest.raises(PreconditionFailed):
         box.register(S, "a", expected_latest=1)
@@ -233,7 +233,7 @@ def test_subjects_are_not_created_against_the_will() -> None:
 
 
 def test_lanes_are_numbered_side_by_side() -> None:
-    """Ordinals run over the subject, lane numbers over each (format, type): the Pravega numbering."""
+    """Version numbers count in the subject, kind versions in each (format, type): the Pravega numbering."""
     box = Box()
     numbering = []
     for text, type_name in [("a1", "A"), ("a2", "A"), ("b1", "B"), ("a3", "A"), ("b2", "B")]:
@@ -246,7 +246,7 @@ def test_lanes_are_numbered_side_by_side() -> None:
 
 
 def test_the_record_id_holds_the_ordinal_in_14_bits() -> None:
-    """Subjects differ above bit 14, versions below; a number that does not fit is refused, not mistaken."""
+    """Record ids have the version in the low 14 bits and the subject above; a number that does not fit is refused."""
     box = Box()
     box.register(S, "a")
     box.register(S, "b")
@@ -261,7 +261,7 @@ def test_the_record_id_holds_the_ordinal_in_14_bits() -> None:
 
 
 def test_numbers_end_at_31_bits() -> None:
-    """When ids or versions run out the answer says so, instead of a number no client can read."""
+    """When ids or version numbers run out, the command fails instead of assigning one that no client can read."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     box.register(S, "a", schema_id=MAX_INT32, version_number=MAX_INT32)
@@ -277,7 +277,7 @@ def test_numbers_end_at_31_bits() -> None:
 
 
 def test_an_import_may_say_when() -> None:
-    """In IMPORT mode a version has the time it is said to be from; elsewhere nobody may set the clock."""
+    """In IMPORT mode a version has its given time; elsewhere a time is refused."""
     box = Box()
     with pytest.raises(ReadOnly, match="not in import mode"):
         box.register(S, "a", at=5)
@@ -293,7 +293,7 @@ def test_an_import_may_say_when() -> None:
 
 @pytest.mark.parametrize("name", ["a\0", "a\nb", "\x7f", "\x85", "\ud800"])
 def test_names_that_would_break_lists_are_refused(name: str) -> None:
-    """Control characters and lone surrogates are in no name of a subject or a space; anything else may be."""
+    """Control characters and lone surrogates are refused in names of subjects and namespaces; others are allowed."""
     box = Box()
     for key in (SubjectKey("", name), SubjectKey(name, "s")):
         with pytest.raises(InvalidName):
@@ -310,7 +310,7 @@ def test_names_that_would_break_lists_are_refused(name: str) -> None:
 
 
 def test_a_reference_must_exist_and_be_live() -> None:
-    """Unknown, retired and purged targets are refused; the sentence names subject and version."""
+    """Unknown, soft-deleted and purged targets are refused; the error names subject and version."""
     box = Box()
     with pytest.raises(UnresolvedReference, match='"t" and version 1'):
         box.register(S, "a", to(T))
@@ -337,7 +337,7 @@ def test_a_closure_lists_dependencies_first_and_once() -> None:
 
 
 def test_references_reach_across_spaces() -> None:
-    """A reference names its space, so it may point into another one."""
+    """A reference names its namespace, so it can point into another one."""
     box = Box()
     other = SubjectKey("ctx", "t")
     box.register(other, "t")
@@ -349,7 +349,7 @@ def test_references_reach_across_spaces() -> None:
 
 
 def test_what_the_policy_refuses_is_not_registered() -> None:
-    """The default compares with the newest live version, and the error carries findings and version."""
+    """The default policy compares with the newest active version, and the error has findings and version."""
     box = Box(refuses=lambda reader, writer: writer == b"a")
     box.register(S, "a")
     with pytest.raises(Incompatible) as caught:
@@ -361,7 +361,7 @@ def test_what_the_policy_refuses_is_not_registered() -> None:
 
 
 def test_retired_versions_are_not_compared() -> None:
-    """After a soft delete the one below is the newest; with nothing live, anything may come."""
+    """After a soft deletion the version below is the newest; without active versions anything is accepted."""
     box = Box(refuses=lambda reader, writer: writer == b"b")
     box.register(S, "a")
     box.register(S, "b")
@@ -384,7 +384,7 @@ def test_a_transitive_policy_stops_at_the_first_refusal() -> None:
 
 
 def test_forward_and_full_ask_the_other_way_round() -> None:
-    """FORWARD asks whether the old reads the new; FULL asks both."""
+    """FORWARD checks whether the old schema reads new data; FULL checks both directions."""
     box = Box()
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": POLICIES["FORWARD"], "ruleset": "strict"}))
     box.register(S, "a")
@@ -396,7 +396,7 @@ def test_forward_and_full_ask_the_other_way_round() -> None:
 
 
 def test_another_format_is_incompatible_unless_anything_goes() -> None:
-    """A change of schema language is refused by every directional policy without asking, and allowed by NONE."""
+    """A change of format is refused by every directional policy without a question, and allowed by NONE."""
     box = Box()
     box.register(S, "a")
     with pytest.raises(Incompatible) as caught:
@@ -409,7 +409,7 @@ def test_another_format_is_incompatible_unless_anything_goes() -> None:
 
 
 def test_deny_all_takes_the_first_version_only() -> None:
-    """A denied subject refuses every further version, and still knows the one it has."""
+    """A subject with DENY_ALL refuses every further version, and still finds its existing one."""
     box = Box()
     defaults = SubjectDefaults(policy=DENY_ALL)
     box.register(S, "a", defaults=defaults)
@@ -420,7 +420,7 @@ def test_deny_all_takes_the_first_version_only() -> None:
 
 
 def test_validators_of_a_policy_are_asked_whatever_its_kind() -> None:
-    """Every named validator sees each new document beside the newest version, and its objection refuses it."""
+    """Every validator checks each new document against the newest version, and its findings refuse it."""
     box = Box(refuses=lambda reader, writer: reader == b"b" and writer == b"a")
     policy = Policy(kind=PolicyKind.ALLOW_ANY, validators=("naming", "docs"))
     box.register(S, "a", defaults=SubjectDefaults(policy=policy))
@@ -432,7 +432,7 @@ def test_validators_of_a_policy_are_asked_whatever_its_kind() -> None:
 
 
 def test_lane_scope_compares_within_the_lane() -> None:
-    """With scope LANE a version is compared with its own type only, with scope SUBJECT with the newest of all."""
+    """With scope SCHEMA_KIND a version is compared with its own kind only, with scope SUBJECT with the newest."""
     for scope, compared in ((ComparisonScope.SCHEMA_KIND, "a"), (ComparisonScope.SUBJECT, "b")):
         box = Box()
         defaults = SubjectDefaults(comparison_scope=scope)
@@ -442,7 +442,7 @@ def test_lane_scope_compares_within_the_lane() -> None:
 
 
 def test_one_type_refuses_another_under_every_policy() -> None:
-    """With scope ONE_TYPE a second type is refused even where everything is allowed; an unnamed one fits any."""
+    """With scope ONE_TYPE a second type is refused under every policy; an unnamed type is accepted."""
     for policy in (ALLOW_ANY, POLICIES["BACKWARD"]):
         box = Box()
         defaults = SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=policy)
@@ -456,7 +456,7 @@ def test_one_type_refuses_another_under_every_policy() -> None:
 
 
 def test_denying_all_denies_other_lanes_too() -> None:
-    """A policy that takes nothing more takes no new type either, though types are compared by themselves."""
+    """DENY_ALL also refuses a new type, although types are compared separately."""
     box = Box()
     defaults = SubjectDefaults(comparison_scope=ComparisonScope.SCHEMA_KIND, policy=DENY_ALL)
     box.do(RegisterSchema(S, doc("a", type_name="A"), defaults=defaults))
@@ -465,7 +465,7 @@ def test_denying_all_denies_other_lanes_too() -> None:
 
 
 def test_varieties_are_lanes_of_their_own() -> None:
-    """Formats that share the opaque one have numbers of their own, and equal texts are not the same in two of them."""
+    """Custom formats have numbers of their own, and equal texts of two of them are different schemas."""
     box = Box()
     defaults = SubjectDefaults(comparison_scope=ComparisonScope.SCHEMA_KIND, policy=ALLOW_ANY)
     for variety in ("x", "y", "x"):
@@ -477,7 +477,7 @@ def test_varieties_are_lanes_of_their_own() -> None:
 
 
 def test_retired_versions_stay_where_data_may_have_them() -> None:
-    """Registering again replaces no version whose number is kept for ever, and none that has an encoding."""
+    """Registering again replaces no version whose number is never reused, and none with an encoding id."""
     for defaults, encoded in ((SubjectDefaults(Numbering.NEVER_REUSE), False), (SubjectDefaults(), True)):
         box = Box()
         box.register(S, "a", defaults=defaults)
@@ -489,7 +489,7 @@ def test_retired_versions_stay_where_data_may_have_them() -> None:
 
 
 def test_a_group_compares_its_own_members() -> None:
-    """With a compatibility group only versions whose metadata say the same are compared."""
+    """With a compatibility group only versions with the same value in their metadata are compared."""
     box = Box()
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"group": "major", "policy": POLICIES["FULL_TRANSITIVE"]}))
     for text, major in [("a", "1"), ("b", "2"), ("c", "1")]:
@@ -498,7 +498,7 @@ def test_a_group_compares_its_own_members() -> None:
 
 
 def test_questions_carry_all_texts_a_verdict_needs() -> None:
-    """The question names the closures of both sides, so that answering needs no look into the registry's rules."""
+    """A question names all references of both sides, so that it can be answered without the state."""
     box = Box()
     box.register(T, "t")
     box.register(S, "a", to(T))
@@ -507,7 +507,7 @@ def test_questions_carry_all_texts_a_verdict_needs() -> None:
 
 
 def test_the_policy_in_force_is_written_down() -> None:
-    """A version remembers its policy; a new subject that of its own settings, else that of its dialect."""
+    """A version stores its policy; a new subject has that of its own settings, else that of its dialect."""
     box = Box()
     creating = SubjectDefaults(policy=Policy(forward=LATEST_VERSION))
     box.register(S, "a", defaults=creating)
@@ -518,7 +518,7 @@ def test_the_policy_in_force_is_written_down() -> None:
 
 
 def test_gates_of_format_are_kept() -> None:
-    """A subject or a space of one format takes no other."""
+    """A subject or a namespace with a format refuses schemas of other formats."""
     box = Box()
     box.do(cmd.CreateNamespace("ctx", format="json"))
     with pytest.raises(FormatMismatch):
@@ -541,7 +541,7 @@ def test_gates_of_format_are_kept() -> None:
 
 
 def test_imports_bring_their_numbers_and_are_not_checked() -> None:
-    """In IMPORT mode ids and ordinals come with the schema, in any order, and no policy is asked."""
+    """In IMPORT mode schemas have their own ids and version numbers, in any order, and are not checked."""
     box = Box(refuses=lambda reader, writer: True)
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     assert numbers(box.register(S, "c", schema_id=30, version_number=3)) == (3, 30)
@@ -555,7 +555,7 @@ def test_imports_bring_their_numbers_and_are_not_checked() -> None:
 
 
 def test_imports_take_no_id_from_another_schema() -> None:
-    """An id of another schema is refused, and so is a wish without a sensible id."""
+    """An id of another schema, or one out of range, is refused."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     box.register(S, "a", schema_id=10, version_number=1)
@@ -569,7 +569,7 @@ def test_imports_take_no_id_from_another_schema() -> None:
 
 
 def test_imports_may_bring_a_schema_under_several_ids() -> None:
-    """As other registries let happen: each id stays readable, and later registrations get the lowest."""
+    """An import may give a schema several ids: each stays readable, and later registrations get the lowest."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     for gid in (12, 10, 11):
@@ -581,7 +581,7 @@ def test_imports_may_bring_a_schema_under_several_ids() -> None:
 
 
 def test_an_import_overwrites_the_version_it_names() -> None:
-    """The number stands for the imported schema; the old one goes with its id, unless something refers to it."""
+    """An import replaces the version with its number, and that version's id, unless another version refers to it."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     box.register(S, "a", schema_id=1, version_number=1)
@@ -598,7 +598,7 @@ def test_an_import_overwrites_the_version_it_names() -> None:
 
 
 def test_an_import_brings_a_retired_version_back() -> None:
-    """The same schema, id and number make it live again; a retired one of a later number stays."""
+    """The same schema, id and number make a version active again; a soft-deleted one of a later number stays."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     box.register(S, "a", schema_id=1, version_number=2)
@@ -614,7 +614,7 @@ def test_an_import_brings_a_retired_version_back() -> None:
 
 
 def test_an_import_may_refer_to_retired_versions() -> None:
-    """What another registry stored is taken as it is, but a reference into nothing is not."""
+    """An import may refer to soft-deleted versions, but not to missing ones."""
     box = Box()
     box.register(T, "t")
     box.retire(T)
@@ -625,7 +625,7 @@ def test_an_import_may_refer_to_retired_versions() -> None:
 
 
 def test_an_import_adds_and_removes_nothing_of_its_own() -> None:
-    """Attachments come as they are, and a retired version of the same schema stays beside the new one."""
+    """Attachments are stored as sent, and a soft-deleted version of the same schema stays beside the new one."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     box.register(S, "a", schema_id=1, version_number=1, metadata=Metadata(properties={"owner": "me"}))
@@ -641,7 +641,7 @@ def test_an_import_adds_and_removes_nothing_of_its_own() -> None:
 
 
 def test_a_known_text_is_not_written_again() -> None:
-    """The log holds a text once: the second registration of a content names it only."""
+    """The log has each text once: a second registration of a content only names it."""
     box = Box()
     box.register(S, "a")
     assert [type(event) for event in box.events] == [SubjectCreated, VersionRegistered]
@@ -652,7 +652,7 @@ def test_a_known_text_is_not_written_again() -> None:
 
 
 def test_the_author_and_rare_attributes_are_kept() -> None:
-    """Who registered and what a dialect sent along is there to be given back."""
+    """The author of a version and the data of a dialect are stored, to be returned later."""
     box = Box()
     box.do(
         RegisterSchema(S, doc("a"), labels={"l": "1"}, dialect_data={"x": {"y": 1}}, origin_uri="u", ancestor=1),
@@ -671,7 +671,7 @@ def test_the_author_and_rare_attributes_are_kept() -> None:
 
 
 def test_a_policy_comes_with_a_registration_or_not_at_all() -> None:
-    """The policy a command brings judges its document and holds afterwards; a refused command changes neither."""
+    """The policy in a command applies to its document and afterwards; a refused command changes neither."""
     box = Box(refuses=lambda reader, writer: reader == b"b")
     box.register(S, "a", policy=ALLOW_ANY)
     with pytest.raises(Incompatible):
@@ -684,7 +684,7 @@ def test_a_policy_comes_with_a_registration_or_not_at_all() -> None:
 
 
 def test_a_policy_comes_with_a_repeated_registration() -> None:
-    """What is registered already is not registered again, but a policy named with it is set; a closed mode forbids."""
+    """A policy in a repeated registration is set, but no version is added; a read-only mode forbids it."""
     box = Box()
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"normalize": True}))
     box.register(S, "a", policy=ALLOW_ANY)

@@ -1,4 +1,4 @@
-"""Registrations that bring a uid: the version of another registry, which replaces nothing."""
+"""Registrations with a uid: replicas of versions of another registry, which replace nothing."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ URI = "http://a.example/1"
 
 
 def importing() -> Box:
-    """A subject in which ids are given."""
+    """Return a box with a subject in IMPORT mode."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(*S), Mode.IMPORT))
     return box
 
 
 def test_the_uid_is_kept() -> None:
-    """The version has the uid that came with it, and is found by it."""
+    """The version has the given uid, and is found by it."""
     box = importing()
     registration = box.register(S, '"a"', uid=UID, version_number=3, schema_id=9, origin_uri=URI)
     assert (registration.uid, registration.version_number, registration.schema_id) == (7, 3, 9)
@@ -32,7 +32,7 @@ def test_the_uid_is_kept() -> None:
 
 
 def test_only_while_importing() -> None:
-    """Elsewhere nobody chooses a uid, and in IMPORT mode it comes with both numbers."""
+    """A uid is refused outside of IMPORT mode, and in IMPORT mode without both numbers."""
     with pytest.raises(ReadOnly):
         Box().register(S, '"a"', uid=UID, version_number=1)
     with pytest.raises(InvalidRequest):
@@ -49,7 +49,7 @@ def test_only_while_importing() -> None:
     ids=["uid", "number", "uri"],
 )
 def test_nothing_is_replaced(change: dict[str, object]) -> None:
-    """A uid, a number or a URI that is there refuses a replica, also one with the same text."""
+    """An existing uid, number or URI refuses a replica, even one with the same text."""
     box = importing()
     first: dict[str, object] = {"uid": UID, "version_number": 1, "schema_id": 1, "origin_uri": URI}
     box.register(S, '"a"', **first)
@@ -58,7 +58,7 @@ def test_nothing_is_replaced(change: dict[str, object]) -> None:
 
 
 def test_a_uri_may_come_again_with_another_uid() -> None:
-    """A subject that was deleted and made again at the source has the same URIs: its replica follows."""
+    """A subject that was deleted and created again at the source has the same URIs, and its replica can follow."""
     box = importing()
     box.register(S, '"a"', uid=UID, version_number=1, schema_id=1, origin_uri=URI)
     box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION))

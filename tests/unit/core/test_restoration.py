@@ -1,4 +1,4 @@
-"""What a registry leaves out after it was restored: ids that its original may have given out."""
+"""Ids that a registry skips after a restore, because its original may have assigned them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE)
 
 @pytest.mark.parametrize("reload", [False, True])
 def test_skipped_ids_are_never_given(reload: bool) -> None:
-    """Schema ids in namespaces old and new, serials, encoding ids, and version numbers that are never reused."""
+    """Skipped are schema ids in old and new namespaces, serials, encoding ids, and numbers that are never reused."""
     box = Box()
     box.register(S, "a", defaults=NEVER_REUSE)
     box.register(T, "t")
@@ -44,7 +44,7 @@ def test_skipped_ids_are_never_given(reload: bool) -> None:
 
 
 def test_skipping_takes_nothing_away_and_no_mode_forbids_it() -> None:
-    """What was there is read as before, and a registry that is read-only is safe, too."""
+    """Existing content is read as before, and ids are skipped even in a read-only registry."""
     box = Box()
     box.register(S, "a")
     box.do(cmd.SetMode(SettingsLevel(), Mode.READONLY))

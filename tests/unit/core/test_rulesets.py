@@ -1,4 +1,4 @@
-"""Which version of a ruleset decides: named, adopted, folded, and part of every question."""
+"""The version of a ruleset that decides: its name, adoption, folding, and its place in every question."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stele.errors import InvalidName, ReadOnly, UnknownRuleset
 
 
 def adopt(*versions: tuple[str, str, int], first: bool = False) -> cmd.AdoptRulesets:
-    """The command."""
+    """Return the command."""
     return cmd.AdoptRulesets(versions, first)
 
 
@@ -29,7 +29,7 @@ def adopt(*versions: tuple[str, str, int], first: bool = False) -> cmd.AdoptRule
     ("text", "parts"), [("", ("", None)), ("a", ("a", None)), ("buf:WIRE@12", ("buf:WIRE", 12)), ("a@b@1", ("a@b", 1))]
 )
 def test_names_split(text: str, parts: tuple[str, int | None]) -> None:
-    """What follows the last @ is the version; joining undoes splitting."""
+    """The text after the last @ is the version; joining reverses splitting."""
     assert split_ruleset(text) == parts
     if parts[1] is not None:
         assert join_ruleset(parts[0], parts[1]) == text
@@ -37,13 +37,13 @@ def test_names_split(text: str, parts: tuple[str, int | None]) -> None:
 
 @pytest.mark.parametrize("text", ["a@", "a@0", "a@01", "a@-1", "a@x", "a@²", "@1", "a@1 ", "a@" + "9" * 5000])
 def test_what_is_no_version_is_refused(text: str) -> None:
-    """A mark without a plain number behind it, or without a name before it, names nothing."""
+    """An @ without a plain number after it, or without a name before it, is refused."""
     with pytest.raises(UnknownRuleset, match="names no ruleset"):
         split_ruleset(text)
 
 
 def test_the_first_version_is_in_force_until_another_is_adopted() -> None:
-    """Adoption is per format and name, can go back, and repeats nothing."""
+    """An adoption is per format and name, can go back, and is not written twice."""
     box = Box()
     assert queries.ruleset_version(box.state, "avro", "x") == 1
     box.do(adopt(("avro", "x", 2), ("avro", "a", 3), ("json", "x", 1)))
@@ -57,7 +57,7 @@ def test_the_first_version_is_in_force_until_another_is_adopted() -> None:
 
 
 def test_first_adoption_is_for_registries_without_a_past() -> None:
-    """Where anything was written before, nothing is adopted: it would change verdicts."""
+    """With `first`, nothing is adopted if anything was written before: that would change verdicts."""
     box = Box()
     box.register(S, "a")
     box.do(adopt(("avro", "x", 2), first=True))
@@ -87,7 +87,7 @@ def test_what_can_be_no_ruleset_is_refused(version: tuple[str, str, int], error:
 
 
 def test_a_read_only_registry_adopts_nothing() -> None:
-    """Adopting changes verdicts, so it is a write."""
+    """A read-only registry refuses an adoption, because it changes verdicts."""
     box = Box()
     box.do(cmd.SetMode(REGISTRY_LEVEL, Mode.READONLY))
     with pytest.raises(ReadOnly):
@@ -95,7 +95,7 @@ def test_a_read_only_registry_adopts_nothing() -> None:
 
 
 def test_a_draft_takes_an_adoption_back() -> None:
-    """What is not durable leaves no trace."""
+    """An adoption in a draft that is rolled back leaves no trace."""
     box = Box()
     box.do(adopt(("avro", "x", 2)))
     box.state.begin_draft()
@@ -128,7 +128,7 @@ def test_a_question_says_by_which_versions() -> None:
 
 
 def test_settings_may_hold_a_version() -> None:
-    """A setting with a version is kept as it is; one that can be none is refused."""
+    """A setting with a version is stored as it is; an invalid one is refused."""
     box = Box()
     box.do(cmd.ChangeSettings(SettingsLevel(*S), {"ruleset": "x@2"}))
     assert queries.settings_for(box.state, SettingsLevel(*S)).ruleset == "x@2"
@@ -137,7 +137,7 @@ def test_settings_may_hold_a_version() -> None:
 
 
 def test_doubt_weighs_what_the_setting_says() -> None:
-    """Refused, it stays a doubt, which breaks; allowed, it is a warning; proven breaks are untouched."""
+    """With REFUSE an undecided finding breaks; with ALLOW it is a warning; proved breaks do not change."""
     doubt, proof = Finding("D", "", level=Weight.UNKNOWN), Finding("P", "")
     assert WhenUndecided.REFUSE.weigh_findings([doubt, proof]) == (doubt, proof)
     weighed = WhenUndecided.ALLOW.weigh_findings([doubt, proof])

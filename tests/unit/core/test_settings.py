@@ -1,4 +1,4 @@
-"""Settings and modes of registry, spaces and subjects: merging, resolving, and who may change what."""
+"""Settings and modes of registry, namespaces and subjects: merging, resolution, and write protection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_change_merges_and_none_clears() -> None:
 
 
 def test_a_change_without_effect_writes_nothing() -> None:
-    """Setting what is set already is answered, not logged."""
+    """Setting an existing value again returns it and writes nothing."""
     box = Box()
     box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FULL}))
     assert box.events
@@ -42,7 +42,7 @@ def test_a_change_without_effect_writes_nothing() -> None:
 
 
 def test_pruning_leaves_no_empty_level() -> None:
-    """A level whose last setting is cleared so has none any more; one with settings left stays."""
+    """With prune, a level whose last setting is cleared is removed; one with settings left stays."""
     box = Box()
     box.do(ChangeSettings(SUBJECT, {"policy": FULL, "alias": "other"}))
     box.do(ChangeSettings(SUBJECT, {"policy": None}, prune=True))
@@ -56,7 +56,7 @@ def test_pruning_leaves_no_empty_level() -> None:
 
 
 def test_each_setting_comes_from_the_nearest_level() -> None:
-    """Subject, then space, then registry, member by member; False is a value, not an absence."""
+    """Each member comes from subject, then namespace, then registry; False is a value, not an absence."""
     box = Box()
     box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FULL, "normalize": True, "ruleset": "r"}))
     box.do(ChangeSettings(SPACE, {"policy": FORWARD, "normalize": False}))
@@ -67,7 +67,7 @@ def test_each_setting_comes_from_the_nearest_level() -> None:
 
 
 def test_the_policy_in_force_falls_back_level_by_level() -> None:
-    """Own setting, the default it was created with, the space's, the registry's, and BACKWARD at last."""
+    """The policy is the own one, else the default at creation, the namespace's, the registry's, or BACKWARD."""
     box = Box()
     box.register(S, "a", defaults=SubjectDefaults(policy=ALLOW_ANY))
     box.register(T, "a")
@@ -83,7 +83,7 @@ def test_the_policy_in_force_falls_back_level_by_level() -> None:
 
 
 def test_settings_may_precede_their_subject() -> None:
-    """A level can be configured before anything is registered there, without creating it."""
+    """A level can be configured before anything is registered there, without creating the subject."""
     box = Box()
     level = SettingsLevel("ctx", "later")
     box.do(ChangeSettings(level, {"policy": DENY_ALL}))
@@ -92,7 +92,7 @@ def test_settings_may_precede_their_subject() -> None:
 
 
 def test_a_condition_looks_at_the_policy_in_force() -> None:
-    """`expected` is compared with what holds now, from whichever level; a stale one changes nothing."""
+    """`expected` is compared with the policy in force, from whichever level; a stale one changes nothing."""
     box = Box()
     box.register(S, "a", defaults=SubjectDefaults(policy=FORWARD))
     with pytest.raises(PreconditionFailed):
@@ -104,7 +104,7 @@ def test_a_condition_looks_at_the_policy_in_force() -> None:
 
 
 def test_clearing_tells_what_was() -> None:
-    """The old settings are the answer; a subject without any is an error, a space without any is not."""
+    """Clearing returns the old settings; without settings it is an error for a subject, not for a namespace."""
     box = Box()
     box.do(ChangeSettings(SUBJECT, {"policy": FULL}))
     assert box.do(ClearSettings(SUBJECT)) == cmd.SettingsOutcome(Settings(policy=FULL))
@@ -115,7 +115,7 @@ def test_clearing_tells_what_was() -> None:
 
 
 def test_rule_sets_of_settings_are_validated() -> None:
-    """A level cannot hand out rules that no registration could bring itself."""
+    """Settings with rules that a registration could not have are refused."""
     broken = DataRuleSet(domain_rules=(DataRule(name="", type="T"),))
     for name in ("default_rule_set", "override_rule_set"):
         with pytest.raises(InvalidRuleSet):
@@ -142,7 +142,7 @@ def test_settings_are_read_only_where_the_mode_says_so() -> None:
 
 
 def test_the_mode_in_force_is_the_nearest() -> None:
-    """A lower level lifts READONLY; READONLY_OVERRIDE of the default namespace wins in all of them."""
+    """A lower level lifts READONLY; READONLY_OVERRIDE of the default namespace applies everywhere."""
     box = Box()
     assert queries.mode_for(box.state, SUBJECT) is Mode.READWRITE
     box.do(SetMode(REGISTRY_LEVEL, Mode.READONLY))
@@ -160,7 +160,7 @@ def test_the_mode_in_force_is_the_nearest() -> None:
 
 
 def test_a_mode_can_always_be_changed_back() -> None:
-    """Modes are the one thing READONLY does not protect, or nobody could leave it."""
+    """READONLY does not protect modes, because it could not be left otherwise."""
     box = Box()
     for mode in (Mode.READONLY, Mode.READONLY_OVERRIDE, Mode.FORWARD, None):
         assert box.do(SetMode(REGISTRY_LEVEL, mode)) == cmd.ModeOutcome(mode)
@@ -168,7 +168,7 @@ def test_a_mode_can_always_be_changed_back() -> None:
 
 
 def test_forward_is_for_the_whole_registry() -> None:
-    """A replica takes no writes of its own anywhere; no part of a registry can be one."""
+    """FORWARD is refused for a part of a registry, because a replica accepts no writes of its own anywhere."""
     box = Box()
     for level in (SPACE, SUBJECT):
         with pytest.raises(ModeChangeRefused):
@@ -179,7 +179,7 @@ def test_forward_is_for_the_whole_registry() -> None:
 
 
 def test_import_needs_an_empty_place_or_force() -> None:
-    """Live versions in scope refuse IMPORT unless it is forced; those elsewhere do not matter."""
+    """Active versions in scope refuse IMPORT unless it is forced; those elsewhere have no effect."""
     box = Box()
     box.register(S, "a")
     for level in (SUBJECT, SPACE, REGISTRY_LEVEL):
@@ -192,7 +192,7 @@ def test_import_needs_an_empty_place_or_force() -> None:
 
 
 def test_import_clears_what_is_retired() -> None:
-    """Soft-deleted left-overs in scope are purged on the way into IMPORT, with what was bound to them."""
+    """Entering IMPORT purges soft-deleted versions in scope, and removes the bindings to them."""
     box = Box()
     box.register(S, "a")
     box.do(cmd.AddBinding(Binding("c", "topic", "t", "value", S)))
@@ -204,7 +204,7 @@ def test_import_clears_what_is_retired() -> None:
 
 
 def test_import_clears_nothing_that_is_referred_to() -> None:
-    """A retired version another scope still refers to keeps its place, and the mode its value."""
+    """A soft-deleted version to which another scope refers is not purged, and the mode does not change."""
     box = Box()
     box.register(S, "a")
     box.register(T, "t", to(S))
@@ -233,7 +233,7 @@ def test_clearing_modes_reaches_down_when_asked() -> None:
 
 
 def test_setting_the_mode_it_has_writes_nothing() -> None:
-    """No change, no event; the answer is the mode."""
+    """Setting the present mode writes no event and returns the mode."""
     box = Box()
     box.do(SetMode(SPACE, Mode.READONLY))
     assert box.do(SetMode(SPACE, Mode.READONLY)) == cmd.ModeOutcome(Mode.READONLY)

@@ -1,4 +1,4 @@
-"""Snapshots are taken whole or not at all."""
+"""Snapshots are loaded completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stele.core.snapshot import LAYOUT, dump_state, load_state
 
 
 def test_a_loaded_state_goes_on_where_it_was_dumped() -> None:
-    """Texts, ids, references, modes and counters are there, and registering continues with the next numbers."""
+    """Texts, ids, references, modes and counters are restored, and registering continues with the next numbers."""
     box = Box()
     box.register(S, "a")
     box.register(T, "t", to(S))
@@ -37,7 +37,7 @@ def test_a_loaded_state_goes_on_where_it_was_dumped() -> None:
 
 
 def test_an_empty_state_has_a_snapshot() -> None:
-    """The default space is there before and after."""
+    """The default namespace exists before and after."""
     loaded = load_state(dump_state(Box().state))
     assert loaded is not None
     assert list(loaded.namespaces) == [""]
@@ -45,7 +45,7 @@ def test_an_empty_state_has_a_snapshot() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x91\x01", b"junk", msgspec.msgpack.encode([LAYOUT + 1] + [None] * 12)])
 def test_a_snapshot_of_another_layout_is_none(data: bytes) -> None:
-    """Whatever cannot be read is no snapshot: the log has everything."""
+    """An unreadable snapshot gives None: the log has everything."""
     assert load_state(data) is None
 
 
@@ -62,7 +62,7 @@ def test_a_purged_text_is_in_no_later_snapshot() -> None:
 
 
 def test_what_a_loaded_state_counts_with_is_there_once() -> None:
-    """A handle, a schema id and a serial that are equal are one object: there may be millions of each."""
+    """Equal handles, schema ids and serials are one object, because there may be millions of each."""
     box = Box()
     for number in range(400):  # Python itself shares the integers up to 256.
         box.register(SubjectKey("", f"s{number}"), f"text {number}")
@@ -75,7 +75,7 @@ def test_what_a_loaded_state_counts_with_is_there_once() -> None:
 
 
 def test_a_snapshot_in_a_memory_map_goes_while_it_is_read() -> None:
-    """The pages that were read are empty afterwards, and the state is whole; a slice of a map is left alone."""
+    """Pages of a memory map are released after reading, and the state is complete; a slice of a map is not touched."""
     box = Box()
     box.register(S, "a")
     for number in range(40_000):
@@ -95,7 +95,7 @@ def test_a_snapshot_in_a_memory_map_goes_while_it_is_read() -> None:
 
 
 def test_a_text_in_two_formats_is_two_contents_of_a_loaded_state() -> None:
-    """They are chained as before, and each has its own entries."""
+    """A text in two formats gives two chained contents, each with its own entries."""
     box = Box()
     box.do(cmd.RegisterSchema(S, doc("text", "avro")))
     box.do(cmd.RegisterSchema(T, doc("text", "json")))

@@ -1,4 +1,4 @@
-"""Drafts: what is decided on top of one another, and taken back."""
+"""Drafts: changes that are decided on top of one another, and rolled back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def decide_in_draft(box: Box, command: cmd.Command) -> None:
 
 
 def test_an_index_built_in_a_draft_forgets_the_draft() -> None:
-    """Digests and uids that were looked up for the first time in a draft do not find what was taken back."""
+    """An index of digests or uids that was built in a draft has nothing that was rolled back."""
     box = Box()
     box.do(cmd.RegisterSchema(S, doc("a", print=DIGEST)))
     box.state.begin_draft()
@@ -37,7 +37,7 @@ def test_an_index_built_in_a_draft_forgets_the_draft() -> None:
 
 
 def test_a_purge_in_a_draft_keeps_the_text() -> None:
-    """Only a durable purge erases: taken back, the text is still there, packed or not."""
+    """Only a durable purge erases: after a rollback the text is still there, packed or not."""
     for packed in (False, True):
         box = Box()
         box.register(S, "a")

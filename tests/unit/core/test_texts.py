@@ -1,4 +1,4 @@
-"""Packed texts come back whole, and what is dropped is gone from every byte held."""
+"""Packed texts are returned unchanged, and no byte of a dropped one remains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ batches = st.lists(st.lists(rows, min_size=1, max_size=5), max_size=6)
 
 @given(batches, st.data())
 def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes, bytes]]], data: st.DataObject) -> None:
-    """Handles keep their text and tag over packing, dropping of neighbours, and a round through plain data."""
+    """Handles keep their text and tag when others are packed or dropped, and through a dump."""
     texts, expected = PackedTexts(), dict[int, tuple[bytes, bytes]]()
     for batch in drawn:
         handles = texts.pack_block([text for text, _ in batch], [tag for _, tag in batch])
@@ -38,7 +38,7 @@ def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes,
 
 
 def test_a_dropped_text_is_in_no_block() -> None:
-    """After a drop the secret is nowhere in what a snapshot would write, and dropping again is an error."""
+    """After a drop no snapshot would contain the secret, and dropping it again is an error."""
     texts = PackedTexts()
     handles = texts.pack_block([b"before", b"SECRET" * 10, b"after"])
     assert texts.get_text(handles[1]) == b"SECRET" * 10
@@ -58,7 +58,7 @@ def test_similar_texts_share_their_bytes() -> None:
 
 
 def test_a_state_packs_blocks_of_bounded_size() -> None:
-    """However many texts wait, a read unpacks about one block's worth; the rest waits until asked for."""
+    """However many texts wait, a read unpacks about one block; the rest waits until requested."""
     state = State()
     expected = [bytes([n % 256]) * 1000 for n in range(500)]
     contents = [
@@ -80,7 +80,7 @@ def test_a_state_packs_blocks_of_bounded_size() -> None:
 
 
 def test_nothing_is_packed_within_a_draft() -> None:
-    """A draft may be taken back, so its texts stay as they are until it is durable."""
+    """Texts of a draft are not packed, because it may be rolled back."""
     state = State()
     state.begin_draft()
     state.keep_unpacked(Content(state.packed_texts, UnpackedText(b"text", b"x"), "avro"))

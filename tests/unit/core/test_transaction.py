@@ -1,4 +1,4 @@
-"""Transactions: several commands decided on top of one another, all or none."""
+"""Transactions: several commands, each decided on the result of those before, all or none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stele.errors import Incompatible, PreconditionFailed, VersionNotFound
 
 
 def test_commands_see_what_came_before_them() -> None:
-    """A later command builds on an earlier one; outcomes come in order, and every version has a uid of its own."""
+    """A later command builds on an earlier one; outcomes are in order, and every version has its own uid."""
     box = Box()
     commands = (
         RegisterSchema(S, doc("a")),
@@ -49,7 +49,7 @@ def test_one_refusal_refuses_all() -> None:
 
 
 def test_deciding_changes_nothing() -> None:
-    """The draft of a transaction is taken back, also within another draft and with indexes built in it."""
+    """The draft of a transaction is rolled back, also within another draft and with indexes built in it."""
     box = Box()
     box.register(S, "a")
     box.state.begin_draft()
@@ -64,7 +64,7 @@ def test_deciding_changes_nothing() -> None:
 
 
 def test_all_verdicts_are_asked_for_at_once() -> None:
-    """Missing verdicts of all commands are one question; a refusal in one of them refuses all."""
+    """The missing verdicts of all commands are requested together; a refusal of one command refuses all."""
     box = Box(refuses=lambda reader, writer: reader == b"bad")
     box.do(cmd.ChangeSettings(SettingsLevel(), {"policy": POLICIES["BACKWARD"]}))
     box.register(S, "a")
@@ -77,7 +77,7 @@ def test_all_verdicts_are_asked_for_at_once() -> None:
 
 
 def test_conditions() -> None:
-    """What a caller saw must still be so: a namespace, a subject, or that there is none."""
+    """A transaction fails if a namespace or subject, or its absence, is not as the caller saw it."""
     box = Box()
     none = SeenSubject(S)
     box.do(Transaction((RegisterSchema(S, doc("a")),), (SeenNamespace("n"),), (none,)))
@@ -96,7 +96,7 @@ def test_conditions() -> None:
 
 
 def test_lineage() -> None:
-    """A registration that names its ancestors is compared with them only, the closest one first."""
+    """A registration with a lineage is compared only with its ancestors, the closest one first."""
     box = Box()
     for text in "abcd":
         box.register(S, text, policy=ALLOW_ANY)

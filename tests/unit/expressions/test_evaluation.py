@@ -13,7 +13,7 @@ from stele.expressions.questions import Answer, CelQuestion, JsonataQuestion
 
 
 def test_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Macros inside macros multiply; the steps of all of them are counted."""
+    """The steps of nested macros are counted together."""
     monkeypatch.setattr(cel, "MAX_STEPS", 2000)
     nested = "l.all(a, l.all(b, l.all(c, a + b + c >= 0)))"
     with pytest.raises(Exception, match="more than 2000 steps"):
@@ -22,7 +22,7 @@ def test_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_endless_loops_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop is stopped by the clock, and the clock starts anew with each value."""
+    """A loop is stopped after the time limit, which starts again with each value."""
     monkeypatch.setattr(jsonata, "MAX_MILLISECONDS", 300)
     endless = jsonata.Expression("($f := function($x) { $f($x + 1) }; $f(1))")
     for _ in range(2):
@@ -33,7 +33,7 @@ def test_endless_loops_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pattern_that_multiplies_takes_no_time() -> None:
-    """A pattern that makes a backtracking engine try 2^40 ways says at once that it does not match."""
+    """A pattern with 2^40 ways for a backtracking engine is refuted quickly."""
     with limit_time(1):
         question = JsonataQuestion("$match(a, /^(a+)+$/) or $contains(a, /^(a|aa)+$/)", {"a": "a" * 40 + "!"})
         assert evaluate_question(question).value is False
@@ -53,5 +53,5 @@ def test_a_pattern_that_multiplies_takes_no_time() -> None:
     ],
 )
 def test_patterns(expression: str, expected: Any) -> None:
-    """Flags, groups, replacements and splits; look-arounds and back references, which RE2 has not, work as well."""
+    """Flags, groups, replacements and splits work; so do look-arounds and back references, which RE2 lacks."""
     assert evaluate_question(JsonataQuestion(expression, {})).value == expected

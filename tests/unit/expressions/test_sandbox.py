@@ -1,4 +1,4 @@
-"""Expressions of strangers: each takes no more time and memory than allowed, and does no harm to the next one."""
+"""Untrusted expressions: each takes no more time and memory than allowed, and does not affect the next one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMITS = ExpressionLimits(seconds=0.5, memory=128 << 20)
 WORKS = JsonataQuestion("a + 1", {"a": 1})
 
 SHARED = "($a0 := 1; " + "".join(f"$a{n + 1} := {{'l': $a{n}, 'r': $a{n}}};" for n in range(40)) + "$a40)"
-"""An object in which each part is there twice: forty objects in memory, and 2^40 when it is written down."""
+"""An object that contains each part twice: forty objects in memory, and 2^40 when it is serialized."""
 
 ATTACKS: dict[str, Question] = {
     "backtracking": JsonataQuestion("$match(a, /^(?=a)(a+)+$/)", {"a": "a" * 40 + "!"}),
@@ -42,7 +42,7 @@ ATTACKS: dict[str, Question] = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_attacks_end(attack: str) -> None:
-    """An expression that asks for too much time or memory is refused, soon, and the next one works."""
+    """An expression that needs too much time or memory raises `TooLarge` in time, and the next expression works."""
     evaluate_bounded(WORKS, ExpressionLimits(20))
     started = time.monotonic()
     with pytest.raises(TooLarge):
@@ -52,7 +52,7 @@ def test_attacks_end(attack: str) -> None:
 
 
 def test_this_process_stays_small() -> None:
-    """What an expression takes is taken elsewhere."""
+    """The memory of an expression is used in the worker process, not in this one."""
     code = """
 from tests.support.memory import peak_memory
 from stele.errors import SteleError
@@ -106,14 +106,14 @@ LOCAL = datetime(2026, 1, 2, 3)  # noqa: DTZ001 - of a local timestamp
     ],
 )
 def test_values_pass(value: Any, expected: Any) -> None:
-    """Values of records arrive as they are; what expressions have no word for passes through."""
+    """Values of records arrive unchanged. Unsupported values pass through and are returned."""
     answer = evaluate_bounded(JsonataQuestion("v", {"v": value}), ExpressionLimits()).value
     assert answer == expected
     assert type(answer) is type(expected)
 
 
 def test_failures_are_told() -> None:
-    """What goes wrong inside comes out in words, also for values that cannot be sent."""
+    """Errors of expressions, and values that cannot be sent, raise `DataError` with a message."""
     with pytest.raises(DataError, match="no"):
         evaluate_bounded(JsonataQuestion("$error('no')", {}), ExpressionLimits())
     with pytest.raises(DataError, match="which is no value"):
@@ -130,7 +130,7 @@ def test_failures_are_told() -> None:
 
 
 def test_answers_make_nothing_but_values() -> None:
-    """An answer that would call something is refused, and so is one that is cut off."""
+    """An answer that would call a function is refused, and so is a truncated one."""
     packed = transport.pack_question(WORKS)
     for data in (b"cos\nsystem\n(S'true'\ntR.", b"cbuiltins\neval\n.", b"\x80\x05", b"", b"junk"):
         with pytest.raises(DataError):
@@ -138,7 +138,7 @@ def test_answers_make_nothing_but_values() -> None:
 
 
 def test_a_process_that_dies_is_replaced() -> None:
-    """Whoever kills the process that waits costs nobody an answer."""
+    """After an idle process was killed, the next question is answered by a new one."""
     box = Sandbox(1)
     assert box.evaluate(WORKS, ExpressionLimits()).value == 2
     (waiting,) = box._idle
@@ -178,6 +178,6 @@ def test_a_fork_has_processes_of_its_own() -> None:
             sandbox._SANDBOX.close()
             os._exit(0 if good else 1)
         finally:
-            os._exit(2)  # an error must not make a second test process of it
+            os._exit(2)  # an error must not continue the tests in the child
     assert os.waitpid(child, 0)[1] == 0
     assert evaluate_bounded(WORKS, ExpressionLimits()).value == 2

@@ -1,4 +1,4 @@
-"""For every lint rule of every language: a schema that it objects to, and a twin it has nothing to say about.
+"""For every lint rule of every language: a schema that violates it, and a similar one that does not.
 
 A case is (format, rule, schema that triggers it, schema that does not, the version before, path of the finding).
 """

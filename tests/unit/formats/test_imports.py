@@ -1,4 +1,4 @@
-"""What a document needs of others, told without them."""
+"""Imports and exports of a document, listed without its references."""
 
 from __future__ import annotations
 

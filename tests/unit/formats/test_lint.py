@@ -32,7 +32,7 @@ from stele.formats.registry import get_format
 
 LANGUAGES = ("avro", "json", "protobuf", "thrift", "xsd")
 SECONDS = 60
-"""Bound for what takes a second or two where nothing else runs."""
+"""Time limit in seconds for work that takes a second or two on an idle machine."""
 
 
 def lint_text(format_name: str, text: bytes, before: bytes | None = None, *rules: str) -> list[Finding]:
@@ -45,13 +45,13 @@ def lint_text(format_name: str, text: bytes, before: bytes | None = None, *rules
 
 
 def case_name(case: LintCase) -> str:
-    """How a case is called in reports."""
+    """Return the name of a case in reports."""
     return f"{case.format}-{case.rule}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_a_rule_fires_at_its_place(case: LintCase) -> None:
-    """The bad schema gets a warning at the right place, with a reason and a way out."""
+    """The bad schema gets a warning at the right path, with a reason and a fix."""
     findings = lint_text(case.format, case.bad, case.before, case.rule)
     assert case.path in [finding.path for finding in findings]
     for finding in findings:
@@ -63,13 +63,13 @@ def test_a_rule_fires_at_its_place(case: LintCase) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_a_rule_keeps_quiet(case: LintCase) -> None:
-    """The good twin of the schema gets no finding of the rule."""
+    """The good schema of the case gets no finding of the rule."""
     assert [f for f in lint_text(case.format, case.good, case.before, case.rule) if f.path == case.path] == []
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.before is not None], ids=case_name)
 def test_rules_about_changes_need_a_change(case: LintCase) -> None:
-    """Without a version before, or with itself before, a schema has changed nothing."""
+    """Without a previous version, or with an equal one, rules about changes report nothing."""
     rule = case.rule
     assert lint_text(case.format, case.bad, None, rule) == []
     assert lint_text(case.format, case.bad, case.bad, rule) == []
@@ -77,7 +77,7 @@ def test_rules_about_changes_need_a_change(case: LintCase) -> None:
 
 @pytest.mark.parametrize("format_name", LANGUAGES)
 def test_every_rule_has_a_case(format_name: str) -> None:
-    """No rule is listed that nothing triggers, and none fires that is not listed."""
+    """Every listed rule is triggered by a case, and every triggered rule is listed."""
     fmt = get_format(format_name)
     assert isinstance(fmt, Lintable)
     cases = {case.rule for case in CASES if case.format == format_name}
@@ -89,7 +89,7 @@ def test_every_rule_has_a_case(format_name: str) -> None:
 
 
 def test_the_catalogue_says_it_in_a_sentence() -> None:
-    """Names are stable words in upper case, sorted, each with one sentence; languages share them."""
+    """Rule names are in upper case and sorted, each with one sentence; every rule belongs to a language."""
     assert list(RULES) == sorted(RULES)
     for rule, sentence in RULES.items():
         assert rule == rule.upper()
@@ -101,7 +101,7 @@ def test_the_catalogue_says_it_in_a_sentence() -> None:
 
 
 def test_unknown_rules_are_refused_by_name() -> None:
-    """A name no language has is an error that names the near one; one of another language's is no rule here."""
+    """A name that no language has raises an error with a similar name; a rule of another language reports nothing."""
     with pytest.raises(UnknownRule, match=r"'DOC_REQIRED'.*did you mean DOC_REQUIRED.*ENUM_DEFAULT"):
         lint_text("avro", b'"string"', None, "DOC_REQIRED")
     assert lint_text("avro", b'"string"', None, "DRAFT_DECLARED") == []
@@ -142,7 +142,7 @@ SILENCED = [
 
 @pytest.mark.parametrize(("format_name", "text", "rule"), SILENCED)
 def test_an_author_can_silence_a_rule(format_name: str, text: str, rule: str) -> None:
-    """What is silenced on a declaration is silent there and inside; the same text without the words is not."""
+    """A rule that is silenced on a declaration is silent there and inside; without the directive it reports."""
     assert lint_text(format_name, text.encode(), None, rule) == []
     loud = text.replace("lint-ignore", "lint-attend")
     assert lint_text(format_name, loud.encode(), None, rule)
@@ -158,19 +158,19 @@ def test_silencing_one_rule_silences_no_other() -> None:
 
 @pytest.mark.parametrize("value", [1, None, {}, [1], [["NAMING"]]])
 def test_nonsense_silences_nothing(value: Any) -> None:
-    """A suppression of a wrong shape is no error and has no effect."""
+    """A lint-ignore attribute with a wrong value is no error and has no effect."""
     text = json.dumps(make_record(("A", "int"), **{"stele.lint-ignore": value}))
     assert [f.rule for f in lint_text("avro", text.encode(), None, "NAMING")] == ["NAMING"]
 
 
 def test_comments_silence_line_by_line() -> None:
-    """The words count at the start of a line only, with blanks or commas between names."""
+    """The directive counts only at the start of a line, with blanks or commas between names."""
     assert ignored_rules_in_comment("An order.\nstele:lint-ignore A_B C, D\nmore") == {"A_B", "C", "D"}
     assert ignored_rules_in_comment("we write stele:lint-ignore A here") == frozenset()
 
 
 def test_types_of_references_are_left_alone() -> None:
-    """A type that came with a reference has its own subject: nothing is said about it here."""
+    """Types of references are not checked, because they have their own subjects."""
     fmt = get_format("avro")
     inner = json.dumps({"type": "record", "name": "bad_name", "fields": [{"name": "X", "type": "int"}]}).encode()
     text = json.dumps(make_record({"name": "a", "type": "bad_name", "doc": "d"}, doc="d")).encode()
@@ -181,17 +181,17 @@ def test_types_of_references_are_left_alone() -> None:
 
 
 class FormatWithoutLint:
-    """The least a plug-in has."""
+    """The smallest format that a plug-in can have."""
 
     name = "plain"
 
     def fields(self, parsed: Sequence[Field]) -> list[Field]:
-        """The schema is its fields."""
+        """Return the schema, which is a list of fields."""
         return list(parsed)
 
 
 def test_a_plug_in_without_rules_is_judged_by_its_fields() -> None:
-    """Documentation, names and added fields are looked at in any format; its other rules are none of its own."""
+    """Documentation, names and added fields are checked in any format; a plug-in without rules has no others."""
     fmt: Any = FormatWithoutLint()
     before: Any = [Field("a", "int", doc="d")]
     now: Any = [Field("a", "int"), Field("b.c", "int", doc="d"), Field("b.C", "int", default="0", doc="d")]
@@ -275,7 +275,7 @@ def test_hostile_schemas_are_bounded(kind: str) -> None:
 
 
 def test_what_was_not_looked_at_is_said_whatever_was_asked() -> None:
-    """A schema beyond the limit ends with a finding that says so, also when one rule alone was wanted."""
+    """A schema beyond the limit ends with a LINT_INCOMPLETE finding, even if only one rule was requested."""
     findings = lint_text("avro", _avro_wide(), None, "RECURSIVE_TYPE")
     assert [finding.rule for finding in findings] == ["LINT_INCOMPLETE"]
 
@@ -295,7 +295,7 @@ def test_what_was_not_looked_at_is_said_whatever_was_asked() -> None:
     ],
 )
 def test_names_in_another_style(text: str, style: str, wanted: str) -> None:
-    """Advice on a name says what it should be called."""
+    """Advice on a name proposes the name in the right style."""
     assert restyle_name(text, style) == wanted
 
 
@@ -343,7 +343,7 @@ _VALUES = st.recursive(
 @settings(max_examples=scale_examples(150), deadline=None)
 @given(st.dictionaries(_KEYED, _VALUES, max_size=6), st.dictionaries(_KEYED, _VALUES, max_size=6))
 def test_keywords_of_any_shape_are_no_trouble(schema: dict[str, Any], before: dict[str, Any]) -> None:
-    """A JSON Schema that was let in leniently may say nonsense anywhere; advice on it is still advice."""
+    """A JSON Schema accepted by lenient parsing can have any value for a keyword; lint still returns findings."""
     fmt = get_format("json")
     try:
         parsed, old = (fmt.parse(json.dumps(value).encode(), {}, strict=False) for value in (schema, before))
@@ -376,7 +376,7 @@ _FIELDS = st.lists(
 @settings(max_examples=scale_examples(150), deadline=None)
 @given(_FIELDS, _FIELDS)
 def test_attributes_of_any_shape_are_no_trouble(fields: list[Any], before: list[Any]) -> None:
-    """So may an Avro schema: defaults that fit nothing, logical types that are numbers, records inside themselves."""
+    """The same holds for Avro: defaults that do not fit, logical types that are numbers, records inside themselves."""
     fmt = get_format("avro")
     try:
         sides = (json.dumps(make_record(*side)).encode() for side in (fields, before))

@@ -1,7 +1,7 @@
-"""Errors about schemas: each says where, names what is wrong, and what would have been right.
+"""Errors about schemas: each has the position, names what is wrong, and reports what was expected.
 
-The mistakes are in mistakes.jsonl, one a line: the document (its bytes as Latin-1), `line:column` or the path of the
-place, what the error has to name, and what it has to say was expected ('' where the sentence itself says it).
+The mistakes are in mistakes.jsonl, one in each line: the document (its bytes as Latin-1), the position as `line:column`
+or path, what the error must name, and what it must list as expected ('' if the message itself contains it).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MISTAKES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("case", MISTAKES, ids=[f"{case['format']}-{case['mistake']}" for case in MISTAKES])
 def test_mistakes(case: dict[str, Any]) -> None:
-    """The error has the place, the offending thing and what was expected, and is short enough to be read."""
+    """The error has the position, the wrong part and what was expected, and is short."""
     with pytest.raises(MalformedSchema) as caught:
         get_format(case["format"]).parse(case["text"].encode("latin-1"), {})
     error = caught.value
@@ -35,14 +35,14 @@ def test_mistakes(case: dict[str, Any]) -> None:
 
 
 def test_enough_mistakes() -> None:
-    """Every language has its share of them."""
+    """Every language has at least twenty of them."""
     languages = [case["format"] for case in MISTAKES]
     assert all(languages.count(name) >= 20 for name in ("avro", "protobuf", "json", "thrift", "xsd"))
 
 
 @pytest.mark.parametrize("name", ["avro", "protobuf", "json", "thrift", "xsd"])
 def test_mistakes_in_references(name: str) -> None:
-    """A mistake in a reference is reported as one, by the name of the reference."""
+    """The error for a mistake in a reference has the name of the reference."""
     texts = {
         "avro": (b'"a.R"', b'{"type":"record","name":"a.R"}'),
         "protobuf": (b'syntax="proto3"; import "ref";', b'syntax="proto3"; message M { strin a = 1; }'),

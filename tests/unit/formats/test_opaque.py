@@ -1,4 +1,4 @@
-"""The format that stores anything and understands nothing."""
+"""The format that stores any bytes without parsing them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stele.formats.opaque import OPAQUE
 
 @given(st.binary())
 def test_any_bytes_are_kept(text: bytes) -> None:
-    """Every text parses, prints as itself in every form, and has digests of itself."""
+    """Every text can be parsed, is printed unchanged in every form, and has digests."""
     parsed = OPAQUE.parse(text, {})
     assert all(OPAQUE.canonical(parsed, form) == text for form in TextForm)
     assert OPAQUE.fingerprints(parsed)["sha256"] == hashlib.sha256(text).digest()
@@ -23,7 +23,7 @@ def test_any_bytes_are_kept(text: bytes) -> None:
 
 
 def test_nothing_is_comparable() -> None:
-    """There are no rulesets, and a check says so."""
+    """There are no rulesets, and a check raises an error."""
     parsed = OPAQUE.parse(b"", {})
     assert OPAQUE.rulesets == ()
     with pytest.raises(UnknownRuleset):
@@ -31,7 +31,7 @@ def test_nothing_is_comparable() -> None:
 
 
 def test_data_pass_through() -> None:
-    """The codec passes bytes and refuses everything else; a table has one binary column."""
+    """The codec returns bytes unchanged and rejects everything else; the table has one binary column."""
     codec = OPAQUE.codec(OPAQUE.parse(b"x", {}))
     assert codec.decode(codec.encode(codec.example())) == codec.example()
     assert codec.validate(b"") == []

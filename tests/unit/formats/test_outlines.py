@@ -1,4 +1,4 @@
-"""What the built-in languages say their schemas declare, and where findings' paths lead in that."""
+"""Outlines of the built-in languages, and the declarations that paths of findings lead to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def outline_of(format_name: str, text: str) -> dict[str, OutlineNode]:
 
 
 def locate_path(format_name: str, text: str, path: str) -> OutlineLocation | None:
-    """Where a finding's path leads."""
+    """Return the location that a finding's path leads to."""
     fmt = get_format(format_name)
     assert isinstance(fmt, HasLocator)
     return fmt.locator(fmt.parse(text.encode(), {}))(path)
@@ -206,14 +206,14 @@ SAID: list[tuple[str, str, str, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("format_name", "path", "kind", "attributes"), SAID, ids=lambda value: str(value)[:40])
 def test_declarations(format_name: str, path: str, kind: str, attributes: dict[str, str]) -> None:
-    """Each kind of declaration is listed at its path with all it says of itself."""
+    """Each kind of declaration is listed at its path with all its attributes."""
     node = outline_of(format_name, TEXTS[format_name])[path]
     assert (node.kind, dict(node.attributes)) == (kind, attributes)
 
 
 @pytest.mark.parametrize("format_name", TEXTS)
 def test_shape(format_name: str) -> None:
-    """Parents come before what is inside them, and what a declaration uses of its own schema is listed too."""
+    """Parents come before their children, and the used declarations of the same schema are listed."""
     nodes = outline_of(format_name, TEXTS[format_name])
     seen: set[str] = set()
     for path, node in nodes.items():
@@ -223,7 +223,7 @@ def test_shape(format_name: str) -> None:
 
 
 def test_aliases_of_enum_values_have_no_number_of_their_own() -> None:
-    """Where two values share a number, the number tells neither of them."""
+    """If two enum values share a number, the number identifies neither of them."""
     for format_name, shared, single in (
         ("protobuf", "p.M.E.ZERO", "p.M.E.ONE"),
         ("thrift", "E.A", "E.C"),
@@ -265,7 +265,7 @@ def test_places(format_name: str, path: str, expected: OutlineLocation | None) -
 
 
 def test_long_texts_still_compare() -> None:
-    """A text that is cut keeps its length and a digest, so that another end is another text."""
+    """A text that is cut keeps its length and a digest, so that texts with different ends differ."""
     one, two = "x" * MAX_TEXT + "1", "x" * MAX_TEXT + "2"
     assert shorten_with_digest("x" * MAX_TEXT) == "x" * MAX_TEXT
     assert shorten_with_digest(one) != shorten_with_digest(two)
@@ -273,7 +273,7 @@ def test_long_texts_still_compare() -> None:
 
 
 def test_paths_are_made_unique() -> None:
-    """Two declarations of one path get two paths."""
+    """Two declarations with the same path get different paths."""
     builder = OutlineBuilder()
     assert [builder.add_node("a", "x", {}), builder.add_node("a", "x", {}), builder.add_node("a", "x", {"k": ""})] == [
         "a",
@@ -284,7 +284,7 @@ def test_paths_are_made_unique() -> None:
 
 
 def test_long_names_end_an_outline() -> None:
-    """What names multiply to is bounded as well: the outline ends, once, and says so."""
+    """The total length of paths is limited: the outline is truncated once, with a node for it."""
     builder = OutlineBuilder()
     for _ in builder.until_full(range(100)):
         builder.add_node("x" * (MAX_CHARACTERS // 10), "x", {})
@@ -306,7 +306,7 @@ _BIG: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", _BIG)
 def test_large_schemas(name: str) -> None:
-    """A schema with more declarations than are listed has an outline that ends by saying so."""
+    """The outline of a schema with too many declarations ends with a node for the truncation."""
     nodes = list(outline_of(name.partition(",")[0], _BIG[name]()).values())
     assert nodes[-1].kind == TRUNCATED
     assert len(nodes) <= MAX_NODES + 1
@@ -314,7 +314,7 @@ def test_large_schemas(name: str) -> None:
 
 
 def test_long_paths_lead_nowhere_in_the_end() -> None:
-    """References can make paths as long as the schema: following them ends after so many steps in all."""
+    """References can make paths as long as the schema: a locator stops after a total number of steps."""
     fmt = get_format("json")
     assert isinstance(fmt, HasLocator)
     locate = fmt.locator(fmt.parse(b'{"properties":{"a":{"$ref":"#"}}}', {}))
@@ -323,7 +323,7 @@ def test_long_paths_lead_nowhere_in_the_end() -> None:
 
 
 def test_deep_schemas() -> None:
-    """Nesting as deep as parsers let in does not exhaust the stack."""
+    """The deepest nesting that parsers accept does not exhaust the stack."""
     nested: Any = "int"
     for number in range(90):
         nested = {"type": "record", "name": f"R{number}", "fields": [{"name": "f", "type": ["null", nested]}]}

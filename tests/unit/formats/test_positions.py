@@ -110,7 +110,7 @@ def test_declarations_are_found_in_the_text(name: str, text: str, expected: dict
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, text, _ in PLACES])
 def test_every_declaration_of_an_outline_has_a_position(name: str, text: str) -> None:
-    """What an outline lists can be shown in the text."""
+    """Every node of an outline has a position in the text."""
     fmt = get_format(name)
     parsed = fmt.parse(text.encode(), {})
     listed = {node.path for node in fmt.outline(parsed)} - {"namespace java"}
@@ -152,6 +152,6 @@ def test_every_value_of_a_json_document_is_located(value: object, indent: int | 
 
 
 def test_a_text_that_is_not_json_has_no_positions() -> None:
-    """The scanner reads nothing that the decoder refuses."""
+    """The scanner rejects every text that the decoder rejects."""
     with pytest.raises(MalformedSchema):
         locate_values(b'{"a": ]')

@@ -1,4 +1,4 @@
-"""Formats are found by entry point, lazily, and one that is broken hinders nobody."""
+"""Formats are found by entry point and loaded lazily; a broken one does not affect the others."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def entry_point_list(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoin
 
 
 def test_built_in_formats() -> None:
-    """The formats of this package come in by the same door as everybody's."""
+    """The built-in formats are installed as entry points, like those of plug-ins."""
     assert {"avro", "json", "opaque", "protobuf"} <= set(list_formats())
     assert get_format("AVRO") is get_format("avro")
     assert get_format("opaque").name == "opaque"
 
 
 def test_unknown_format_names_the_known_ones(entry_point_list: list[EntryPoint]) -> None:
-    """The error lists what is installed."""
+    """The error for an unknown format lists the installed ones."""
     entry_point_list.append(EntryPoint("Mine", "stele.formats.opaque:OPAQUE", GROUP))
     with pytest.raises(UnknownFormat, match="there are mine"):
         get_format("yours")
@@ -39,7 +39,7 @@ def test_unknown_format_names_the_known_ones(entry_point_list: list[EntryPoint])
 
 @pytest.mark.parametrize("value", ["no_such_module:X", "stele.errors:NO_SUCH_NAME", "stele.errors:annotations"])
 def test_broken_formats_fail_when_asked_for(entry_point_list: list[EntryPoint], value: str) -> None:
-    """A format that cannot be loaded, or is none, is reported when asked for, and only then."""
+    """A format that cannot be loaded, or is not a format, raises an error only when it is requested."""
     entry_point_list.append(EntryPoint("broken", value, GROUP))
     entry_point_list.append(EntryPoint("opaque", "stele.formats.opaque:OPAQUE", GROUP))
     assert list_formats() == ("broken", "opaque")
@@ -49,7 +49,7 @@ def test_broken_formats_fail_when_asked_for(entry_point_list: list[EntryPoint], 
 
 
 def test_own_errors_pass_through(entry_point_list: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A format that misses an optional part says itself what to install."""
+    """A format without an optional dependency raises its own error with the package to install."""
 
     def fails(_: EntryPoint) -> None:
         raise NotInstalled("thing", "extra")

@@ -1,4 +1,4 @@
-"""The small registry formats keep their rulesets in, and what is asked of any format."""
+"""The container for the rulesets of a format, and the functions for the rulesets of any format."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from stele.formats.rulesets import Ruleset, Rulesets
 
 
 def make_ruleset(name: str) -> Ruleset[str]:
-    """Rules that find their own name."""
+    """Return a ruleset with one finding whose rule is the name of the ruleset."""
     return Ruleset(name, lambda reader, writer: [Finding(name, f"{reader}<{writer}")], f"Is {name}.")
 
 
 def make_format(*names: str) -> Format[Any]:
-    """A format that lists those rulesets and finds the name it is asked for."""
+    """Return a format that lists those rulesets. Its check returns the name that it is called with."""
     return cast(
         "Format[Any]",
         SimpleNamespace(name="f", rulesets=names, check=lambda reader, writer, name: [Finding(name, "")]),
@@ -38,7 +38,7 @@ BOTH = Rulesets("f", make_ruleset("x@1"), make_ruleset("x@2"), make_ruleset("buf
     [("", "x@2"), ("x", "x@2"), ("x@1", "x@1"), ("x@2", "x@2"), ("buf:Y", "buf:Y@3"), ("buf:Y@3", "buf:Y@3")],
 )
 def test_names_find_versions(name: str, expected: str) -> None:
-    """No name is the newest of the default, a bare name its newest, a full name itself; the rules are those asked."""
+    """'' selects the newest version of the default, a bare name its newest, a full name itself; check uses the same."""
     assert BOTH.find_ruleset(name).name == expected
     assert BOTH.check("r", "w", name) == [Finding(expected, "r<w")]
     assert rulesets.newest_ruleset(make_format(*BOTH.names), name) == expected
@@ -46,14 +46,14 @@ def test_names_find_versions(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", ["z", "x@3", "buf:Y@1", "x@", "X"])
 def test_an_unknown_one_is_refused_with_what_there_is(name: str) -> None:
-    """The error lists the full names, or says what a name looks like."""
+    """The error lists the full names, or the expected form of a name."""
     with pytest.raises(UnknownRuleset, match=r"x@1, x@2, buf:Y@3|NAME@VERSION"):
         BOTH.find_ruleset(name)
 
 
 @pytest.mark.parametrize("names", [("x@1", "x@1"), ("x",), ("x@1", "y")])
 def test_a_registry_is_made_of_different_full_names(names: tuple[str, ...]) -> None:
-    """A name twice, or without a version, is a mistake of whoever writes the format."""
+    """A repeated name, or a name without a version, raises an error."""
     with pytest.raises(ValueError, match="different names, each with a version"):
         Rulesets("f", *map(make_ruleset, names))
 
@@ -66,7 +66,7 @@ def test_a_registry_is_made_of_different_full_names(names: tuple[str, ...]) -> N
 def test_what_decides_does_not_depend_on_newer_versions(
     installed: list[tuple[str, int]], preferred: str, adopted: dict[str, int]
 ) -> None:
-    """Whatever is added behind to what is installed, but for a first version of a name: the same rules decide."""
+    """Installing newer versions of known names does not change the effective ruleset."""
     before = make_format(*(f"{name}@{version}" for name, version in installed))
     known = {name for name, _ in installed}
     added = [f"{name}@{version}" for name in sorted(known) for version in (5, 6)]
@@ -86,7 +86,7 @@ def test_what_decides_does_not_depend_on_newer_versions(
 
 
 def test_bare_names_are_first_versions() -> None:
-    """A plug-in from before there were versions is asked in its own words."""
+    """A plug-in that lists bare names has version 1 of each, and is called with its bare names."""
     bare = make_format("x", "y@2")
     assert rulesets.installed_rulesets(bare) == ("x@1", "y@2")
     assert rulesets.default_ruleset(bare) == "x"
@@ -95,7 +95,7 @@ def test_bare_names_are_first_versions() -> None:
 
 
 def test_a_late_name_is_refused_rather_than_obeyed() -> None:
-    """Settings named y when the format did not know it, and its default decided: now that is said, not changed."""
+    """Settings that named y before the format had it raise an error after y is installed, until y is adopted."""
     assert rulesets.require_effective(make_format("x@1"), "y", {}) == "x@1"
     with pytest.raises(UnknownRuleset, match=r"y@1.*stele ruleset adopt f y@2"):
         rulesets.require_effective(make_format("x@1", "y@2"), "y", {})
@@ -103,7 +103,7 @@ def test_a_late_name_is_refused_rather_than_obeyed() -> None:
 
 
 def test_every_built_in_ruleset_says_what_it_looks_at() -> None:
-    """Names are full, and each has a sentence of its own."""
+    """Built-in rulesets have full names, and each has its own summary."""
     for name in ("avro", "json", "protobuf", "thrift", "xsd"):
         fmt = get_format(name)
         assert tuple(fmt.rulesets) == rulesets.installed_rulesets(fmt)

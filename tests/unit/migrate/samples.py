@@ -1,4 +1,4 @@
-"""Registries for tests: small ones written out, and any by hypothesis."""
+"""Registries for tests: small ones written by hand, and random ones by hypothesis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 def row(
     subject: str, number: int, schema_id: int, text: str = "", *refers: tuple[str, int], deleted: bool = False
 ) -> DumpVersion:
-    """A version; its text is its id unless given."""
+    """Return a version. Its default text is its id."""
     references = [SchemaReference(f"r{place}", target, version) for place, (target, version) in enumerate(refers)]
     return model.normalize_version(
         subject, number, schema_id, text or f'"t{schema_id}"', references=references, deleted=deleted
@@ -23,7 +23,7 @@ def row(
 
 
 def dump(*versions: DumpVersion, contexts: tuple[str, ...] = (".",)) -> Dump:
-    """A registry of versions alone."""
+    """Return a registry with versions only."""
     return Dump(
         sort_by_dependency(versions), contexts=tuple(sorted({*contexts, *(version.context for version in versions)}))
     )
@@ -104,7 +104,7 @@ def _absolute(subject: str) -> str:
 
 @st.composite
 def dumps(draw: st.DrawFn) -> Dump:
-    """Any registry whose ids are its own: no two schemas of a context share one."""
+    """Draw a registry in which no two schemas of a context share an id."""
     versions: list[DumpVersion] = []
     numbers = draw(st.lists(st.tuples(_subjects, st.integers(1, 5)), unique=True, max_size=8))
     for schema_id, (subject, number) in enumerate(numbers, 1):

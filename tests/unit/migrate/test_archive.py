@@ -1,4 +1,4 @@
-"""Archives of logs: what is written is restored, in part, again and after a purge; what is no archive is refused."""
+"""Archives of logs: they can be restored, in part, again and after a purge; invalid files are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stele.storage.memory import MemoryLog
 
 
 def log_of(*commands: Callable[[Box], Any]) -> MemoryLog:
-    """A log of what these do."""
+    """Return a log with the records of these commands."""
     box, records = Box(), []
     for seq, command in enumerate(commands, 1):
         command(box)
@@ -46,25 +46,25 @@ STEPS: list[Callable[[Box], Any]] = [
 
 
 def records_of(log: MemoryLog) -> list[bytes]:
-    """What a log holds."""
+    """Return the records of a log."""
     return [entry.record for entry in asyncio.run(log.tail(0, 10_000))]
 
 
 def write_log_archive(path: Path, log: MemoryLog) -> Path:
-    """The archive of a log."""
+    """Write the archive of a log, and return its path."""
     asyncio.run(archive.write_archive(log, path))
     return path
 
 
 def restore_archive(path: Path, log: MemoryLog) -> Restoration:
-    """What restoring an archive says."""
+    """Restore an archive, and return the result."""
     with archive.open_archive(path) as log_archive:
         return asyncio.run(log_archive.restore(log))
 
 
 @pytest.mark.parametrize("name", ["a.gz", "a.zst"])
 def test_a_log_comes_back(tmp_path: Path, name: str) -> None:
-    """A restored log has the same bytes, and its archive is the same file."""
+    """A restored log has the same bytes, and its archive is an identical file."""
     log, other = log_of(*STEPS), MemoryLog()
     path = write_log_archive(tmp_path / name, log)
     assert restore_archive(path, other) == Restoration(7, 7, 0, 0)
@@ -78,7 +78,7 @@ def test_a_log_comes_back(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("there", range(8))
 def test_what_is_there_already_stays(tmp_path: Path, there: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much of an archive a store has, restoring brings the rest, whatever the pages are."""
+    """A store that has any part of the archive gets the rest, with any page size."""
     monkeypatch.setattr(archive, "_PAGE", 3)
     log = log_of(*STEPS)
     path = write_log_archive(tmp_path / "a.gz", log)
@@ -88,7 +88,7 @@ def test_what_is_there_already_stays(tmp_path: Path, there: int, monkeypatch: py
 
 
 def test_a_store_that_went_on(tmp_path: Path) -> None:
-    """What a store has beyond the archive is told and stays; a store with another history is left alone."""
+    """Records beyond the archive are counted and kept; a store with another history is left unchanged."""
     path = write_log_archive(tmp_path / "a.gz", log_of(*STEPS[:3]))
     ahead, before = log_of(*STEPS), records_of(log_of(*STEPS))
     assert restore_archive(path, ahead) == Restoration(3, 0, 0, 4)
@@ -101,7 +101,7 @@ def test_a_store_that_went_on(tmp_path: Path) -> None:
 
 
 class _Meddled(MemoryLog):
-    """A log in which somebody writes once it was looked at."""
+    """A log that another writer changes after it was compared."""
 
     async def append(self, expected: int, records: Iterable[bytes]) -> bool:  # type: ignore[override]  # wider is fine
         await super().append(0, [b"x"])
@@ -109,7 +109,7 @@ class _Meddled(MemoryLog):
 
 
 def test_somebody_writes_meanwhile(tmp_path: Path) -> None:
-    """A record that came between is an error, and nothing is appended after it."""
+    """A record that another writer appends meanwhile raises an error, and nothing is appended after it."""
     path, log = write_log_archive(tmp_path / "a.gz", log_of(*STEPS)), _Meddled()
     with pytest.raises(OwnHistory):
         restore_archive(path, log)
@@ -117,7 +117,7 @@ def test_somebody_writes_meanwhile(tmp_path: Path) -> None:
 
 
 def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
-    """A text purged at the source goes from the log and the snapshot of a store that has it from an earlier archive."""
+    """A purged text is erased from the log and the snapshot of a store that got it from an earlier archive."""
     first, full = log_of(*STEPS[:2]), log_of(*STEPS[:2], lambda box: box.purge(T))
     purged = MemoryLog()
     rows = [decode_record(row) for row in records_of(full)]
@@ -140,7 +140,7 @@ def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
 
 
 def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
-    """A shorter archive, one that goes on after its end, one that was changed, and what is none at all are refused."""
+    """A cut, an extended and a changed archive, and a file that is no archive, are refused."""
     path = write_log_archive(tmp_path / "a.gz", log_of(*STEPS))
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
     head, first, *rest = lines
@@ -168,7 +168,7 @@ def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
 
 
 def test_records_that_nothing_led_to(tmp_path: Path) -> None:
-    """An archive may be whole and still no history of a registry: it is refused by line, not half restored."""
+    """An archive that is complete but no valid history is refused with the line, and nothing is restored."""
     orphan = MemoryLog()
     asyncio.run(orphan.append(0, records_of(log_of(*STEPS))[-1:]))
     path = write_log_archive(tmp_path / "a.gz", orphan)
@@ -177,13 +177,13 @@ def test_records_that_nothing_led_to(tmp_path: Path) -> None:
 
 
 def test_an_empty_registry(tmp_path: Path) -> None:
-    """A log without records is an archive without records."""
+    """The archive of an empty log has no records."""
     path = write_log_archive(tmp_path / "a.zst", MemoryLog())
     assert restore_archive(path, MemoryLog()) == Restoration(0, 0, 0, 0)
 
 
 def test_an_archive_is_its_owners_alone(tmp_path: Path) -> None:
-    """It holds the secrets of rules and keys; one that takes the place of a file for all is not for all."""
+    """Only the owner can read an archive, which contains secrets, even if it replaces a file readable by all."""
     path = tmp_path / "registry.stele"
     path.touch(0o644)
     write_log_archive(path, MemoryLog())

@@ -1,4 +1,4 @@
-"""Versions are registered after those they refer to."""
+"""Versions are registered after the versions they refer to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stele.migrate.model import DumpVersion
 @given(st.data())
 @settings(max_examples=scale_examples(60), deadline=None)
 def test_targets_come_first(data: st.DataObject) -> None:
-    """Whatever refers to whatever, as long as it goes one way, every target stands before its referrers."""
+    """For any references without a circle, every target comes before the versions that refer to it."""
     names = [f"s{number}" for number in data.draw(st.permutations(range(8)))]
     rows = []
     for place, name in enumerate(names):
@@ -32,7 +32,7 @@ def test_targets_come_first(data: st.DataObject) -> None:
 
 
 def test_long_chains() -> None:
-    """A chain far deeper than Python's stack is no trouble."""
+    """A chain of references far deeper than Python's stack can be sorted."""
     rows = [row(f"s{n:05}", 1, n + 1, "", *([(f"s{n + 1:05}", 1)] if n < 20_000 else [])) for n in range(20_001)]
     assert [version.id for version in sort_by_dependency(rows)] == list(range(20_001, 0, -1))
 
@@ -50,7 +50,7 @@ CIRCLES = [
 
 @pytest.mark.parametrize("rows", CIRCLES)
 def test_circles(rows: list[DumpVersion]) -> None:
-    """A circle of references is an error that shows it and says where one of its members was read."""
+    """A circle of references raises an error that shows it and names the place of one of its members."""
     with pytest.raises(InvalidRequest, match=r"^line [0-9]: references go in a circle: ") as caught:
         sort_by_dependency(rows, lambda key: f"line {key[1]}")
     circle = str(caught.value).split(": ", 2)[2].split(" → ")
@@ -59,7 +59,7 @@ def test_circles(rows: list[DumpVersion]) -> None:
 
 
 def test_names_of_contexts() -> None:
-    """A bare name means the context of whoever says it, a qualified one the context it names."""
+    """A bare subject in a reference is in the context of the referring schema, a qualified one in its own context."""
     version = row(":.t:a", 1, 1, "", ("b", 1), (":.:c", 2), (":.u:d", 3), (":.t:e", 4))
     assert version.referenced_keys() == [(":.t:b", 1), ("c", 2), (":.u:d", 3), (":.t:e", 4)]
     assert [reference.subject for reference in version.references] == ["b", ":.:c", ":.u:d", "e"]

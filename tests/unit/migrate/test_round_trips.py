@@ -1,4 +1,4 @@
-"""What is written is read back, and equal registries are written as equal bytes."""
+"""Written records are read back unchanged, and equal registries are written as equal bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_confluent_records_hold_everything(dump: Dump) -> None:
 @given(dump=dumps(), flavour=st.sampled_from(Flavour))
 @settings(max_examples=scale_examples(60), deadline=None)
 def test_records_of_every_flavour_are_read_as_written(dump: Dump, flavour: Flavour) -> None:
-    """What a format has a place for survives: the second writing is the first, and loses nothing more."""
+    """What a format supports is kept: writing it a second time gives the same records and no further losses."""
     first = topic_writer.write_records(dump, flavour)
     second = topic_writer.write_records(topic_reader.read_topic_records([*first.records, *first.keys]), flavour)
     assert (second.records, second.keys) == (first.records, first.keys)
@@ -37,7 +37,7 @@ def test_records_of_every_flavour_are_read_as_written(dump: Dump, flavour: Flavo
 @given(dump=dumps(), flavour=st.sampled_from(Flavour))
 @settings(max_examples=scale_examples(40), deadline=None)
 def test_compaction_changes_nothing(dump: Dump, flavour: Flavour) -> None:
-    """A topic of which only the last record of each key is left says the same, but for ids that were given once."""
+    """A topic with only the last record of each key gives the same registry, except for the highest ids."""
     records = topic_writer.write_records(dump, flavour).records
     last = {record.key: record for record in records}
     compacted = sorted(last.values(), key=lambda record: record.offset or 0)
@@ -48,7 +48,7 @@ def test_compaction_changes_nothing(dump: Dump, flavour: Flavour) -> None:
 @given(dump=dumps(), offsets=st.booleans())
 @settings(max_examples=scale_examples(40), deadline=None)
 def test_dump_files_of_both_kinds(dump: Dump, offsets: bool) -> None:
-    """Lines of JSON and lines with tabs hold the same records."""
+    """Lines of JSON and lines with tabs give the same records."""
     records = topic_writer.write_records(dump, Flavour.REDPANDA).records
     as_json = b"".join(dump_file.write_records(records))
     columns = b"".join(
@@ -64,7 +64,7 @@ def test_dump_files_of_both_kinds(dump: Dump, offsets: bool) -> None:
 
 
 def test_redpanda_records_lie_where_they_say() -> None:
-    """Every record but a tombstone names its own offset; that of a tombstone is the record it is for."""
+    """The `seq` of every record is its own offset; that of a tombstone is the offset of its record."""
     dump = Dump((DumpVersion("s", 1, 1, '"int"'),), contexts=(".",), max_ids={".": 7})
     records = topic_writer.write_records(dump, Flavour.REDPANDA).records
     assert [record.offset for record in records] == list(range(len(records)))

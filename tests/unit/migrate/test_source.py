@@ -1,4 +1,4 @@
-"""Reading registries of other makes, played by a function that answers as they do."""
+"""Reading registries of other makes, each simulated by a function that answers like them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING = (404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 
 
 def client(answer: Answer) -> SchemaRegistryClient:
-    """A client of a registry that is a function."""
+    """Return a client of a registry that is simulated by a function."""
 
     def handle(request: httpx.Request) -> httpx.Response:
         status, body = answer(request)
@@ -30,12 +30,12 @@ def client(answer: Answer) -> SchemaRegistryClient:
 
 
 def list_entry(subject: str, number: int, schema_id: int, **more: Any) -> dict[str, Any]:
-    """A version as lists have it."""
+    """Return a version in the form of lists."""
     return {"subject": subject, "version": number, "id": schema_id, "schema": f'"t{schema_id}"', **more}
 
 
 def karapace(request: httpx.Request) -> tuple[int, Any]:
-    """Karapace: no contexts, no pages, no deleted flags, no modes of its own, extra members."""
+    """Answer like Karapace: no contexts, no pages, no deleted flags, no modes of its own, extra members."""
     rows = [list_entry("a", 1, 1), list_entry("b", 1, 2, schemaType="JSON", references=[])]
     match request.url.path:
         case "/schemas":
@@ -57,7 +57,7 @@ def karapace(request: httpx.Request) -> tuple[int, Any]:
 
 
 def test_a_server_without_pages_and_contexts() -> None:
-    """The same page again is the end, deletion shows by comparison, and a mode everybody has is nobody's own."""
+    """A repeated page ends a list, deletions are found by comparing lists, and a mode of all levels is a default."""
     dump = registry_reader.read_registry(client(karapace))
     assert [(row.subject, row.id, row.schema_type, row.deleted) for row in dump.versions] == [
         ("a", 1, "AVRO", False),
@@ -69,7 +69,7 @@ def test_a_server_without_pages_and_contexts() -> None:
 
 
 def redpanda(request: httpx.Request) -> tuple[int, Any]:
-    """Redpanda: no list of schemas, settings and modes by subject, contexts."""
+    """Answer like Redpanda: no list of schemas, settings and modes by subject, contexts."""
     deleted = request.url.params.get("deleted") == "true"
     match request.url.path:
         case "/subjects":
@@ -97,7 +97,7 @@ def redpanda(request: httpx.Request) -> tuple[int, Any]:
 
 
 def test_a_server_without_a_list_of_schemas() -> None:
-    """Versions are read one by one, live and deleted told apart by the two lists of numbers."""
+    """Versions are read one by one; the two lists of numbers show which ones are deleted."""
     dump = registry_reader.read_registry(client(redpanda))
     assert [(row.subject, row.version, row.deleted) for row in dump.versions] == [
         (":.t:a", 1, True),
@@ -110,7 +110,7 @@ def test_a_server_without_a_list_of_schemas() -> None:
 
 
 def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages are asked for until one is not full, and what is told counts up."""
+    """Pages are requested until one is not full, and the reported progress increases."""
     monkeypatch.setattr(registry_reader, "PAGE", 3)
     rows = [list_entry(f"s{number}", 1, number + 1) for number in range(8)]
     offsets: list[int] = []
@@ -133,7 +133,7 @@ def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 4, 7, 8])
 def test_pages_shorter_than_asked_for(most: int) -> None:
-    """A registry with a limit of its own (`schema.search.max.limit`) is read to its end."""
+    """A registry with its own page limit (`schema.search.max.limit`) is read to its end."""
     rows = [list_entry("s", number, number) for number in range(1, 8)]
 
     def answer_page(request: httpx.Request) -> tuple[int, Any]:
@@ -148,7 +148,7 @@ def test_pages_shorter_than_asked_for(most: int) -> None:
 
 
 def test_a_silent_server() -> None:
-    """A server that does not answer ends the reading; no half of a registry is taken for the whole."""
+    """A server that stops answering ends the reading with an error; a partial registry is never returned."""
 
     def dead(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("nobody there")

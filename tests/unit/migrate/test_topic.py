@@ -1,4 +1,4 @@
-"""Records of `_schemas` topics and what they come to, kind by kind; and files that are none."""
+"""Folding of `_schemas` records, by kind, and malformed files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ BARE: dict[str, Any] = {"magic": 0}
 
 
 def schema_key(subject: str, version: int, **more: Any) -> dict[str, Any]:
-    """Key of a SCHEMA record."""
+    """Return the key of a SCHEMA record."""
     return {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1, **more}
 
 
 def schema(subject: str, version: int, schema_id: int, text: str = "", **more: Any) -> dict[str, Any]:
-    """Value of a SCHEMA record."""
+    """Return the value of a SCHEMA record."""
     named = {"subject": subject, "version": version, "id": schema_id, "schema": text or f'"t{schema_id}"'}
     return {**named, "deleted": False, **more}
 
 
 def fold_records(*pairs: tuple[dict[str, Any], dict[str, Any] | None], shift: int = 0) -> Dump:
-    """The registry of these records, at offsets from shift."""
+    """Return the registry of these records, at offsets from shift."""
     return topic_reader.read_topic_records(
         Record(json.dumps(key).encode(), json.dumps(value).encode() if value is not None else None, place)
         for place, (key, value) in enumerate(pairs, shift)
@@ -36,12 +36,12 @@ def fold_records(*pairs: tuple[dict[str, Any], dict[str, Any] | None], shift: in
 
 
 def summarize_versions(dump: Dump) -> list[tuple[str, int, int, bool]]:
-    """Subject, number, id and whether it is deleted, of all versions."""
+    """Return subject, number, id and whether it is deleted, of all versions."""
     return sorted((row.subject, row.version, row.id, row.deleted) for row in dump.versions)
 
 
 def test_the_last_word_counts() -> None:
-    """A later record of a version replaces an earlier one; null takes the version away, and its highest id is kept."""
+    """A later record of a version replaces an earlier one; a tombstone removes it, and its id stays reserved."""
     dump = fold_records(
         ({"keytype": "NOOP", "magic": 0}, None),
         (schema_key("s", 1), schema("s", 1, 1)),
@@ -56,7 +56,7 @@ def test_the_last_word_counts() -> None:
 
 
 def test_deleting_subjects() -> None:
-    """DELETE_SUBJECT hides the versions up to its own, CLEAR_SUBJECT drops what is hidden, later versions live."""
+    """DELETE_SUBJECT soft-deletes the versions up to its own; CLEAR_SUBJECT removes soft-deleted ones."""
     deletion = ({"keytype": "DELETE_SUBJECT", "subject": "s", "magic": 0}, {"subject": "s", "version": 2})
     before = [(schema_key("s", n), schema("s", n, n)) for n in (1, 2, 3)]
     assert summarize_versions(fold_records(*before, deletion)) == [
@@ -71,7 +71,7 @@ def test_deleting_subjects() -> None:
 
 
 def test_ids_of_other_schemas() -> None:
-    """A record whose id stands for another text counts for nothing; once that is gone, the id is free."""
+    """A record with an id of another text is ignored; once that text is removed, the id is free."""
     taken = (schema_key("b", 1), schema("b", 1, 1, "other"))
     dump = fold_records((schema_key("a", 1), schema("a", 1, 1)), taken)
     assert summarize_versions(dump) == [("a", 1, 1, False)]
@@ -87,7 +87,7 @@ def test_ids_of_other_schemas() -> None:
 
 
 def test_settings_modes_and_contexts() -> None:
-    """Keys without a subject, with null for one, and of old generations whose values do not repeat it."""
+    """CONFIG, MODE and CONTEXT records are folded, also with a missing or null subject in key or value."""
     dump = fold_records(
         ({"keytype": "CONFIG", "magic": 0}, {"compatibilityLevel": "full", "normalize": False, "unknown": 1}),
         ({"keytype": "CONFIG", "subject": "s", "magic": 0}, {"compatibilityLevel": "NONE"}),
@@ -106,13 +106,13 @@ def test_settings_modes_and_contexts() -> None:
 
 
 def test_what_is_not_carried_over_is_told() -> None:
-    """Kinds this form does not have are counted by name."""
+    """Records of unknown kinds are counted by kind in the notes."""
     dump = fold_records(({"keytype": "NEWS", "subject": "s", "magic": 0}, {"guid": "x"}), ({"keytype": "NEWS"}, None))
     assert dump.notes == ("2 records of kind NEWS are not carried over",)
 
 
 def test_keys_and_associations() -> None:
-    """Records of keys and associations say their last word, too; null takes one away, and no other."""
+    """The last record of a key or an association counts; a tombstone removes only its own object."""
     topic_of = {"resourceName": "t", "resourceNamespace": "n", "resourceType": "topic", "associationType": "value"}
     association = {"keytype": "ASSOC", "tenant": "default", **topic_of, "subject": "s", "magic": 0}
     kek = {"keytype": "KEK", "tenant": "default", "name": "k"}
@@ -133,7 +133,7 @@ def test_keys_and_associations() -> None:
 
 
 def test_records_out_of_their_order() -> None:
-    """Of Redpanda's records those count that lie where they were meant to; of unknown offsets all do."""
+    """Redpanda's records count only at their own offset; records without a known offset all count."""
     pairs = [
         (schema_key("s", 1, seq=5, node=0), schema("s", 1, 1)),
         (schema_key("s", 2, seq=6, node=1), schema("s", 2, 2)),
@@ -147,7 +147,7 @@ def test_records_out_of_their_order() -> None:
 
 
 def test_tombstones_of_earlier_records() -> None:
-    """A tombstone that names an earlier record than the one in force leaves that alone."""
+    """A tombstone for an earlier record than the newest one has no effect."""
     old, new = {"seq": 0, "node": 0}, {"seq": 1, "node": 0}
     config = {"keytype": "CONFIG", "subject": "s", "magic": 0}
     pairs = [({**config, **old}, {"compatibilityLevel": "NONE"}), ({**config, **new}, {"compatibilityLevel": "FULL"})]
@@ -156,7 +156,7 @@ def test_tombstones_of_earlier_records() -> None:
 
 
 def test_other_member_orders_and_generations() -> None:
-    """Keys count by what they say, whatever the order of their members; generation 0 of schemas is read, too."""
+    """Keys are compared by content, whatever the order of their members; schemas of generation 0 are read, too."""
     text = b'{"magic":0,"keytype":"SCHEMA","version":1,"subject":"s"}'
     read = topic_reader.read_topic_records([Record(text, json.dumps(schema("s", 1, 1)).encode())])
     assert summarize_versions(read) == [("s", 1, 1, False)]
@@ -181,21 +181,21 @@ WRONG = {
 
 @pytest.mark.parametrize("line", WRONG, ids=lambda line: line[:40].decode("latin-1"))
 def test_hostile_lines(line: bytes) -> None:
-    """A line that is no record is named by its number."""
+    """The error for a malformed line names its number."""
     file = io.BytesIO(b'{"keytype":"NOOP","magic":0}\tnull\n' + line + b"\n")
     with pytest.raises(InvalidRequest, match="^.*" + WRONG[line].replace("(", r"\(")):
         topic_reader.read_topic_records(dump_file.read_records(file))
 
 
 def test_endless_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line longer than any schema is refused before it is read whole."""
+    """A line longer than any schema is refused before it is read completely."""
     monkeypatch.setattr(dump_file, "MAX_LINE", 1024)
     with pytest.raises(InvalidRequest, match="line 1 is longer"):
         list(dump_file.read_records(io.BytesIO(b"x" * 1025)))
 
 
 def test_circles_name_their_line() -> None:
-    """Schemas that refer to each other are told by the line of one of them."""
+    """The error for a circle of schemas names the line of one of them."""
     first = schema("a", 1, 1, references=[{"name": "b", "subject": "b", "version": 1}])
     second = schema("b", 1, 2, references=[{"name": "a", "subject": "a", "version": 1}])
     text = "\n".join(json.dumps({"key": schema_key(row["subject"], 1), "value": row}) for row in (first, second))
@@ -204,7 +204,7 @@ def test_circles_name_their_line() -> None:
 
 
 def test_lines_as_other_tools_print_them() -> None:
-    """JSON inside strings, `payload` for value, columns before the key, empty lines and CRLF."""
+    """Lines with JSON in strings, `payload` for value, columns before the key, CRLF and empty lines are read."""
     key, value = json.dumps(schema_key("s", 1)), json.dumps(schema("s", 1, 1))
     kcat = json.dumps({"topic": "_schemas", "partition": 0, "offset": 3, "key": key, "payload": value})
     console = f"CreateTime:1700000000000\tPartition:0\tOffset:4\t{json.dumps(schema_key('s', 2))}\tnull"

@@ -1,4 +1,4 @@
-"""Layers of a graph: what is used stands to the left, circles end, and lines cross little."""
+"""Layers of a graph: used nodes stand to the left, cycles end, and few lines cross."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from stele.pictures.layered_layout import assign_layers, find_components, order_
 
 
 def test_layers_follow_the_longest_way() -> None:
-    """A user stands behind all it uses."""
+    """A node has a higher layer than all nodes that it uses."""
     edges = [("c", "b"), ("b", "a"), ("c", "a"), ("d", "a")]
     assert assign_layers("abcd", edges) == {"a": 0, "b": 1, "c": 2, "d": 1}
 
 
 def test_circles_are_cut() -> None:
-    """Subjects that refer to one another, or to themselves, have layers, too."""
+    """Nodes that refer to each other, or to themselves, have layers, too."""
     layers = assign_layers("abc", [("a", "b"), ("b", "c"), ("c", "a"), ("a", "a")])
     assert sorted(layers.values()) == [0, 1, 2]
 
@@ -31,5 +31,5 @@ def test_neighbours_stand_side_by_side() -> None:
 
 
 def test_groups_are_found() -> None:
-    """What is joined is one group, the largest first."""
+    """Connected nodes form one group; the largest group comes first."""
     assert find_components("abcde", [("e", "b"), ("b", "d")]) == [["b", "d", "e"], ["a"], ["c"]]

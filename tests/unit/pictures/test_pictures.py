@@ -1,4 +1,4 @@
-"""Pictures: well-formed, harmless, the same every time, and never by colour alone."""
+"""Pictures: well-formed, safe, reproducible, and readable without colours."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from stele.protocol.history import CompatibilityMatrix, FieldLifeline, FieldLife
 YES, NO, DOUBT = Verdict.COMPATIBLE, Verdict.INCOMPATIBLE, Verdict.UNDECIDED
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>\"'&\u202e\x00\ud800" + "long" * 2500
-"""A name with markup, an override of direction, characters that XML forbids, and 10,000 more."""
+"""A name with markup, a direction override, characters that XML forbids, and 10,000 more characters."""
 
 HISTORY = make_history([(None, None), (YES, YES), (NO, YES), (YES, DOUBT), (None, None)], frozenset({3}))
 MATRIX = CompatibilityMatrix("", "orders", (1, 2), ((YES, NO), (DOUBT, YES)), "BACKWARD", ((2, 1),))
 
 
 def _rename_everything(name: str) -> dict[str, Picture]:
-    """Every picture, with a name wherever one can stand."""
+    """Return every picture, with the given name in all places of names."""
     history = replace(
         HISTORY,
         subject=name,
@@ -65,7 +65,7 @@ def _rename_everything(name: str) -> dict[str, Picture]:
 
 @pytest.mark.parametrize("kind", ["story", "fields", "matrix", "neighbours", "atlas"])
 def test_names_are_shown_as_text(kind: str) -> None:
-    """Markup in a name is text, what XML forbids is replaced, and a long name is cut where it shows."""
+    """Markup in a name is text, characters that XML forbids are replaced, and a long name is cut."""
     picture = _rename_everything(HOSTILE)[kind]
     for text in (picture.to_document(), picture.to_inline()):
         root = ET.fromstring(text)
@@ -88,7 +88,7 @@ def test_pictures_run_and_load_nothing(kind: str) -> None:
 
 
 def test_a_picture_says_what_it_is() -> None:
-    """An image has a name and a description; one with links is a group, since an image would hide them."""
+    """A picture has a name and a description; with links its role is a group, because an image would hide them."""
 
     class Links(PictureLinks):
         def link_version(self, namespace: str, subject: str, version: int) -> str | None:
@@ -106,7 +106,7 @@ def test_a_picture_says_what_it_is() -> None:
 
 
 def test_the_style_stands_in_documents_only() -> None:
-    """A file brings its style; a page has it among its own, because a policy may forbid a style inside."""
+    """A file includes its style; an inline picture does not, because the policy of a page may forbid it."""
     picture = draw_story_line(HISTORY)
     assert read_stylesheet() in picture.to_document()
     assert "<style" not in picture.to_inline()
@@ -116,12 +116,12 @@ def test_the_style_stands_in_documents_only() -> None:
 
 @pytest.mark.parametrize("draw", [lambda: draw_story_line(HISTORY), lambda: draw_field_lifelines(make_lifelines(9, 9))])
 def test_the_same_answer_gives_the_same_bytes(draw: Callable[[], Picture]) -> None:
-    """Nothing in a picture depends on time, chance or order of memory."""
+    """A picture does not depend on the time, on chance, or on the order in memory."""
     assert draw().to_document() == draw().to_document()
 
 
 def test_verdicts_are_told_by_signs() -> None:
-    """Each verdict has a shape of its own, so colour is never alone."""
+    """Each verdict has a shape of its own in addition to its colour."""
     body = draw_compatibility_matrix(MATRIX).body
     shapes = dict(re.findall(r'class="p-sign (p-\w+)"[^>]* d="([^"]+)"', body))
     assert shapes.keys() == {"p-no", "p-doubt"}
@@ -130,7 +130,7 @@ def test_verdicts_are_told_by_signs() -> None:
 
 
 def test_a_deleted_version_is_hollow_and_named() -> None:
-    """What is soft-deleted has another outline and the word for it; what was forced says so."""
+    """A soft-deleted version has another outline and the word "deleted"; a forced version is labelled, too."""
     body = draw_story_line(HISTORY).body
     assert "p-hollow" in body
     assert ">deleted<" in body
@@ -139,7 +139,7 @@ def test_a_deleted_version_is_hollow_and_named() -> None:
 
 
 def test_arcs_say_what_the_newest_version_reads() -> None:
-    """Every older active version but the neighbour has an arc with a tip; text and table say the same of all."""
+    """Every older active version except the neighbour has an arc with a tooltip; text and table agree with it."""
     history = make_history([(YES, YES)] * 6, frozenset({4}), newest_reads=[NO, YES, DOUBT, NO, YES, None])
     picture = draw_story_line(history, least_folded=0)
     tips = re.findall(r"<title>(Version 6 reads data of [^<;]*)</title>", picture.body)
@@ -164,7 +164,7 @@ def test_arcs_say_what_the_newest_version_reads() -> None:
 
 
 def test_arcs_of_earlier_rows_and_folds_lead_to_a_tag() -> None:
-    """A row without the newest version has its number at the right; a fold with several verdicts counts."""
+    """A row without the newest version has a tag with its number; the arc of a mixed fold has a count."""
     reads = [NO, NO, *[YES] * 8, None]
     story = draw_story_line(make_history([(NO, YES)] * 11, newest_reads=reads), per_row=4)
     assert story.body.count(">v11<") == 3  # two tags, and the version
@@ -176,7 +176,7 @@ def test_arcs_of_earlier_rows_and_folds_lead_to_a_tag() -> None:
 
 
 def test_stale_users_come_first_and_say_so() -> None:
-    """Who holds on to an older version stands above the others, dashed, with the two numbers."""
+    """A subject that refers to an older version is drawn above the others, dashed, with both version numbers."""
     around = make_neighbourhood(1, 30, stale=True)
     body = draw_neighbourhood(around, most_in_layer=5).body
     assert body.count("p-box p-stale") == 6  # five, and the legend
@@ -206,7 +206,7 @@ def test_tables_say_the_same() -> None:
 
 
 def test_a_figure_has_picture_and_table() -> None:
-    """A page shows the picture with its description, and the table behind a fold."""
+    """A figure has the picture with its description, and the folded table."""
     table = take_rows(tabulate_history(HISTORY), 2)
     page = render_figure(draw_story_line(HISTORY), table)
     assert (page.count("<svg"), page.count("<table"), page.count("<tr>")) == (1, 1, 4)
@@ -225,7 +225,7 @@ def test_nothing_is_drawn_as_nothing() -> None:
 
 
 def test_texts_are_cut_by_columns() -> None:
-    """Wide letters count twice, and either end, or both, may stay."""
+    """Wide letters count as two columns; a cut text keeps its beginning, its end, or both."""
     assert shorten("abcdef", 6) == "abcdef"
     assert shorten("abcdef", 4) == "abc…"
     assert shorten("abcdef", 4, KeptPart.END) == "…def"
@@ -236,7 +236,7 @@ def test_texts_are_cut_by_columns() -> None:
 
 
 def test_times_beyond_the_calendar_are_drawn() -> None:
-    """An import may bring any time; the calendar ends in the year 9999."""
+    """Times after the year 9999, which an import may contain, can be drawn."""
     assert print_day(2**56) == "9999-12-31"
 
 

@@ -1,4 +1,4 @@
-"""Version URIs: put together as the specification's table says, taken apart again, and nothing else."""
+"""Version URIs: joined as in the specification's table, and split again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("authority", "reference", "uri"), TABLE)
 def test_10_joined(authority: str, reference: str, uri: str) -> None:
-    """10: the rows of the specification's table and what lies between them."""
+    """10: the rows of the specification's table, and the cases between them, give the expected URI."""
     assert uris.join_uri(authority, reference) == uri
     assert reference in set(uris.possible_ids(uri)) or reference.startswith("//")
 
@@ -46,7 +46,7 @@ def test_10_joined(authority: str, reference: str, uri: str) -> None:
     ],
 )
 def test_14_where_a_version_comes_from(uri: str, authority: str) -> None:
-    """14: the implied authority of an imported version is the base URI of the registry it was in."""
+    """14: the implied authority of an imported version is the base URI of its original registry."""
     assert uris.authority_of_uri(uri) == authority
 
 
@@ -54,14 +54,14 @@ def test_14_where_a_version_comes_from(uri: str, authority: str) -> None:
     "wrong", ["", "a", "/a", "a b:c", "http://a?b", "http://a#b", "urn:a:", "http://ä", "a:%4", "1:a"]
 )
 def test_what_is_no_authority(wrong: str) -> None:
-    """An authority is an absolute URI without query and fragment."""
+    """An authority that is not an absolute URI without query and fragment is refused."""
     with pytest.raises(InvalidRequest):
         uris.check_authority(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["", "..", "a/../b", "./a", "a/.", "a b", "ä", "%", "\x00", "a" * 2001])
 def test_what_is_no_id(wrong: str) -> None:
-    """An id is a URI reference in ASCII, without dot segments, of bounded length."""
+    """An id that is not an ASCII URI reference of limited length without dot segments is refused."""
     with pytest.raises(InvalidRequest):
         uris.check_version_id(wrong)
 
@@ -75,7 +75,7 @@ _ids = st.from_regex(r"(/?[a-z0-9~%]{1,3}){1,3}(\?[a-z]{1,2})?", fullmatch=True)
 
 @given(_authorities, _names, _names, st.integers(1, 2**31 - 1))
 def test_10_paths_come_back(authority: str, group: str, schema: str, version_number: int) -> None:
-    """10: the URI of a version without an id says which one it is, whatever its names and its authority."""
+    """10: the URI of a version without an id identifies it, whatever its names and its authority."""
     uri = uris.join_uri(authority, uris.default_id(group, schema, version_number))
     place = uris.parse_version_path(uri)
     assert place is not None
@@ -93,6 +93,6 @@ def test_10_every_id_is_among_the_possible_ones(authority: str, reference: str) 
 
 @given(st.text(max_size=30))
 def test_nothing_is_taken_for_a_place(text: str) -> None:
-    """Any text is a place or is none, and is never an error."""
+    """Any text is parsed as a version path or gives None, and never raises an error."""
     uris.parse_version_path(text)
     assert text in {"", *uris.possible_ids(text)}

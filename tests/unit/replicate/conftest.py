@@ -1,4 +1,4 @@
-"""Registries of a file's `boxes`, emptied for each test."""
+"""Fixtures of registries: those of a test file's `boxes`, emptied for each test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stele.testing.registry_box import RegistryBox
 
 @pytest.fixture
 def a(boxes: list[RegistryBox]) -> RegistryBox:
-    """The source, or what stands behind it."""
+    """The source, or the registry behind it."""
     boxes[0].reset()
     return boxes[0]
 

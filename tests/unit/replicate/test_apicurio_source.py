@@ -1,4 +1,4 @@
-"""Apicurio as a source, against a double that answers as release 3 does; `tests/interop` runs the real server."""
+"""Apicurio as a source, against a test double that answers like release 3; `tests/interop` runs the real server."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ROOT = "/apis/registry/v3"
 
 
 class ApicurioDouble:
-    """Versions, and the answers of API 3 about them.
+    """Versions, and the responses of API 3 about them.
 
     Attributes:
-        versions: Rows as lists show them.
-        asked: Paths of requests since it was last emptied.
+        versions: Rows as in lists.
+        asked: Paths of the requests since it was last cleared.
     """
 
     def __init__(self) -> None:
@@ -118,13 +118,13 @@ def b(box: RegistryBox) -> RegistryBox:
 
 
 def open_source(double: ApicurioDouble) -> ApicurioSource:
-    """The double as a source, by the address of its server."""
+    """Return the double as a source, opened by the address of its server."""
     client = httpx.Client(transport=httpx.MockTransport(double.answer))
     return ApicurioSource(client, "http://apicurio.test", AUTHORITY)
 
 
 def test_names_states_and_references_arrive(b: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups, versions of any name, references to names and the newest, states and other types, over pages."""
+    """Groups, named versions, references to names and to the newest version, states and types are replicated."""
     monkeypatch.setattr(apicurio_source, "_PAGE", 2)
     double = ApicurioDouble()
     double.add(
@@ -154,7 +154,7 @@ def test_names_states_and_references_arrive(b: RegistryBox, monkeypatch: pytest.
 
 
 def test_a_look_is_two_requests_and_sees_all_changes() -> None:
-    """What comes, goes, changes its state, or goes and comes again alike, is noticed; else nothing is read."""
+    """A check takes two requests and detects every change, even a version that was replaced by an equal one."""
     double = ApicurioDouble()
     rows = [double.add("default", f"a{number}", "1", f'"{number}"') for number in range(30)]
     source = open_source(double)
@@ -180,7 +180,7 @@ def test_a_look_is_two_requests_and_sees_all_changes() -> None:
 
 
 def test_deletions_and_new_lives(b: RegistryBox) -> None:
-    """What goes is taken away, what was made again is another version, and a name keeps its number."""
+    """Deleted versions are removed, recreated ones are new versions, and a name keeps its number."""
     double = ApicurioDouble()
     double.add("default", "a", "one", '"int"')
     double.add("default", "a", "two", '"long"')
@@ -199,7 +199,7 @@ def test_deletions_and_new_lives(b: RegistryBox) -> None:
 
 
 def test_a_shifted_page_takes_nothing_along(b: RegistryBox) -> None:
-    """A version that a list left out is asked for by name before it counts as gone."""
+    """A version that is missing in a list is requested by name before it counts as deleted."""
     double = ApicurioDouble()
     double.add("default", "a", "1", '"int"')
     replicator = Replicator(open_source(double), SteleRegistry(HttpApi(b.client), b.url))
@@ -220,7 +220,7 @@ def test_a_shifted_page_takes_nothing_along(b: RegistryBox) -> None:
     ],
 )
 def test_what_is_no_apicurio_is_told(answer: httpx.Response, error: type[Exception]) -> None:
-    """Other answers are errors of ours."""
+    """Unexpected responses raise errors of Stele."""
     source = ApicurioSource(httpx.Client(transport=httpx.MockTransport(lambda _: answer)), "http://x/apis/registry/v3")
     with pytest.raises(error):
         source.read(None, None, texts=True)

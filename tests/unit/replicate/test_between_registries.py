@@ -1,4 +1,4 @@
-"""Replication between whole registries in this process: two and three of them, every kind of source and target."""
+"""Replication between two and three registries in this process, with every kind of source and target."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMES = ("a", "b", "c")
 
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[list[RegistryBox]]:
-    """Three registries, each with an authority of its own."""
+    """Three registries, each with its own authority."""
     with (
         registry(public_url="http://a.example") as first,
         registry(public_url="http://b.example") as second,
@@ -70,28 +70,31 @@ def c(boxes: list[RegistryBox]) -> RegistryBox:
 
 
 def stele(box: RegistryBox) -> SteleRegistry:
-    """A registry as our own API shows it."""
+    """Return a registry by Stele's own API."""
     return SteleRegistry(HttpApi(box.client), box.url)
 
 
 def replicate(source: RegistryBox, target: RegistryBox, scope: Scope | None = None) -> ReplicationOutcome:
-    """Compare and apply once."""
+    """Compare and apply once, and return the outcome."""
     return Replicator(stele(source), stele(target), scope or Scope()).synchronize()
 
 
 def http(box: RegistryBox) -> httpx.Client:
-    """A plain client."""
+    """Return an HTTP client of a registry."""
     return httpx.Client(transport=box.transport, base_url=box.url)
 
 
 def uris(box: RegistryBox) -> dict[str, str]:
-    """The uids of all live versions by URI."""
+    """Return the uids of all active versions by URI."""
     rows = stele(box).read(None, None, texts=False).rows
     return {row.uri: row.uid for row in rows if row.state is ReplicaState.ACTIVE}
 
 
 def test_a_replica_keeps_everything(a: RegistryBox, b: RegistryBox) -> None:
-    """uid, URI, authority, ids, numbers, references, texts and soft-deleted versions arrive; a second run is idle."""
+    """Uids, URIs, authorities, ids, numbers, references, texts and soft-deleted versions are kept.
+
+    A second run does nothing.
+    """
     a.client.register("order", Schema(ORDER))
     a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
     a.client.register("old", Schema('"int"'))
@@ -106,7 +109,7 @@ def test_a_replica_keeps_everything(a: RegistryBox, b: RegistryBox) -> None:
 
 
 def test_import_makes_authority_and_id_explicit(a: RegistryBox, b: RegistryBox) -> None:
-    """CNCF 14: an empty authority becomes the source's base URI, an id the absolute URI; again is a no-op."""
+    """CNCF 14: an empty authority becomes the source's base URI, an id the absolute URI; a second run does nothing."""
     with http(a) as client:
         client.put("/schemagroups/g", json={"format": "avro"})
         client.post("/schemagroups/g/schemas/s", content=b'"string"', headers={"content-type": "application/json;x=1"})
@@ -135,7 +138,7 @@ def test_import_makes_authority_and_id_explicit(a: RegistryBox, b: RegistryBox) 
     ],
 )
 def test_uris_of_the_specification(a: RegistryBox, b: RegistryBox, authority: str, version_id: str, uri: str) -> None:
-    """The table of section 2.2.2: each URI finds its schema in the replica."""
+    """Each URI in the table of section 2.2.2 finds its schema in the replica."""
     headers = {"schema-version-id": version_id, "schema-format": "avro"}
     headers |= {"schema-authority": authority} if authority else {}
     with http(a) as client:
@@ -161,7 +164,7 @@ def test_pull_reaches_the_same_uris_under_other_names(a: RegistryBox, b: Registr
 
 
 def test_scope_takes_what_it_refers_to_along(a: RegistryBox, b: RegistryBox) -> None:
-    """A pattern chooses subjects; what their schemas refer to comes with them."""
+    """A pattern selects subjects; the schemas they refer to are replicated with them."""
     a.client.register("order", Schema(ORDER))
     a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
     a.client.register("left", Schema('"int"'))
@@ -170,7 +173,7 @@ def test_scope_takes_what_it_refers_to_along(a: RegistryBox, b: RegistryBox) -> 
 
 
 def test_deletions_stay_deleted(a: RegistryBox, b: RegistryBox, c: RegistryBox) -> None:
-    """What was deleted for good comes back from no other replica: not by a relay that has it still."""
+    """A permanently deleted version does not return from another replica that still has it."""
     a.register_all({"x": '"int"', "y": '"int"'})
     replicate(a, b)
     replicate(b, c)
@@ -186,7 +189,7 @@ def test_deletions_stay_deleted(a: RegistryBox, b: RegistryBox, c: RegistryBox) 
 
 @pytest.mark.parametrize("permanent", [True, False])
 def test_recreation_between_two_looks(a: RegistryBox, b: RegistryBox, c: RegistryBox, permanent: bool) -> None:
-    """A subject that was deleted and made again is another one, also if it looks the same, and at a relay's replica."""
+    """A recreated subject counts as a new one, even with the same schema, and also at the replica of a relay."""
     a.register_all({"x": '"int"'})
     replicate(a, b)
     replicate(b, c)
@@ -205,7 +208,7 @@ def test_recreation_between_two_looks(a: RegistryBox, b: RegistryBox, c: Registr
 
 
 class _LateTarget(SteleRegistry):
-    """A target that another replication writes between the comparison and the first import."""
+    """A target that another replication writes to, between the comparison and the first import."""
 
     def __init__(self, box: RegistryBox, late: ReplicaImportRequest) -> None:
         super().__init__(HttpApi(box.client), box.url)
@@ -219,7 +222,7 @@ class _LateTarget(SteleRegistry):
 
 
 def test_another_replication_brings_what_is_deleted_meanwhile(a: RegistryBox, b: RegistryBox) -> None:
-    """A version that is gone at its source arrives late on another way: the next life takes its place at once."""
+    """A deleted version that another replication imports late is replaced at once by the recreated one."""
     a.client.register("s", Schema('"string"'))
     old = stele(a).read(None, None, texts=True).rows
     a.client.delete_subject("s")
@@ -232,7 +235,7 @@ def test_another_replication_brings_what_is_deleted_meanwhile(a: RegistryBox, b:
 
 
 def test_an_ended_incarnation_stays_readable_by_id(a: RegistryBox, b: RegistryBox) -> None:
-    """A schema deleted through the CNCF API is archived at the replica, too: data with its id can be read."""
+    """A schema deleted through the CNCF API is archived at the replica, too, and readable by id."""
     with http(a) as client, http(b) as replica:
         client.put("/schemagroups/g", json={"format": "avro"})
         uid = client.post("/schemagroups/g/schemas/s", content=b'"string"').headers["schema-id"]
@@ -244,7 +247,7 @@ def test_an_ended_incarnation_stays_readable_by_id(a: RegistryBox, b: RegistryBo
 
 
 def test_a_source_that_lost_its_data_takes_nothing_along(a: RegistryBox, b: RegistryBox) -> None:
-    """An empty source does not empty its replicas, unless there are few; with anything of its own it counts again."""
+    """An empty source does not remove 100 replicas; once it has a version again, the removals are applied."""
     a.register_all([(f"s{number}", '"int"') for number in range(100)])
     replicate(a, b)
     a.reset()
@@ -257,7 +260,7 @@ def test_a_source_that_lost_its_data_takes_nothing_along(a: RegistryBox, b: Regi
 
 
 def test_conflicts_are_told_and_nothing_is_merged(a: RegistryBox, b: RegistryBox) -> None:
-    """A subject of the same name under another authority stays what it is, on both sides."""
+    """A subject of the same name under another authority is a conflict and stays unchanged, on both sides."""
     a.register_all({"orders": '"int"', "fine": '"int"'})
     b.register_all({"orders": '"string"'})
     outcome = replicate(a, b)
@@ -269,7 +272,10 @@ def test_conflicts_are_told_and_nothing_is_merged(a: RegistryBox, b: RegistryBox
 
 
 def test_a_replica_is_closed_to_others(a: RegistryBox, b: RegistryBox) -> None:
-    """Nobody else adds versions to a replica; a version deleted there is told as a conflict, and not brought back."""
+    """Other clients cannot add versions to a replica.
+
+    A version deleted there is a conflict and is not registered again.
+    """
     a.register_all({"x": '"int"'})
     replicate(a, b)
     with http(b) as client:
@@ -280,7 +286,7 @@ def test_a_replica_is_closed_to_others(a: RegistryBox, b: RegistryBox) -> None:
 
 
 def test_schema_ids_are_kept_or_mapped(a: RegistryBox, b: RegistryBox) -> None:
-    """An id that is free stays; a taken one is replaced by another, and counted."""
+    """A free id is kept; a taken one is replaced by another, and counted."""
     b.register_all({"own": '"string"'})
     a.register_all({"x": '"int"', "y": '"long"'})
     outcome = replicate(a, b)
@@ -291,7 +297,7 @@ def test_schema_ids_are_kept_or_mapped(a: RegistryBox, b: RegistryBox) -> None:
 
 
 def test_ring_and_star(a: RegistryBox, b: RegistryBox, c: RegistryBox) -> None:
-    """Three registries that follow one another in a ring, with subjects of each, come to rest with the same URIs."""
+    """Three registries that replicate in a ring, each with its own subject, end with the same URIs."""
     for box, name in zip((a, b, c), NAMES, strict=True):
         box.register_all({f"of-{name}": '"int"'})
     for _ in range(2):
@@ -306,12 +312,12 @@ def test_ring_and_star(a: RegistryBox, b: RegistryBox, c: RegistryBox) -> None:
 
 
 def confluent_source(box: RegistryBox) -> ConfluentSource:
-    """A registry as the Confluent API shows it."""
+    """Return a registry by the Confluent API."""
     return ConfluentSource(box.client, ForeignApi(http(box), box.url), box.url, "http://confluent.example")
 
 
 def test_a_confluent_source_is_followed_by_looking(a: RegistryBox, b: RegistryBox) -> None:
-    """Registration, soft and hard deletion, a new life: each look brings the replica up to date."""
+    """Each check replicates registrations, soft and permanent deletions, and recreated versions."""
     a.client.register("order", Schema(ORDER))
     a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
     replicator = Replicator(confluent_source(a), stele(b))
@@ -337,7 +343,7 @@ def test_a_confluent_source_is_followed_by_looking(a: RegistryBox, b: RegistryBo
 
 
 def test_a_version_that_comes_back_as_it_was_is_a_new_life(a: RegistryBox, b: RegistryBox) -> None:
-    """The same text, number and id after a deletion that was seen: the replica has it again, and then rests."""
+    """A version that returns with the same text, number and id after its deletion is replicated again, once."""
     replicator = Replicator(confluent_source(a), stele(b))
     for _ in range(3):
         with http(a) as client:
@@ -351,7 +357,7 @@ def test_a_version_that_comes_back_as_it_was_is_a_new_life(a: RegistryBox, b: Re
 
 
 def test_a_confluent_target_is_written_in_import_mode(a: RegistryBox, b: RegistryBox) -> None:
-    """Ids and numbers arrive; what was brought is replaced when the source has replaced it, other things are not."""
+    """Ids and numbers are kept; replicated versions are replaced like in the source, other versions stay unchanged."""
     a.client.register("clash", Schema('"boolean"'))
     a.client.register("order", Schema(ORDER))
     a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
@@ -360,7 +366,7 @@ def test_a_confluent_target_is_written_in_import_mode(a: RegistryBox, b: Registr
     replicator = Replicator(stele(a), target)
     outcome = replicator.synchronize()
     assert outcome.registered == 2
-    assert [row.subject for row in outcome.conflicts] == ["clash"]  # its id is that of `own`: that API maps none
+    assert [row.subject for row in outcome.conflicts] == ["clash"]  # its id is that of `own`; that API maps no ids
     assert b.client.version("paid") == a.client.version("paid")
     a.client.delete_subject("paid")
     a.client.delete_subject("paid", permanent=True)
@@ -374,7 +380,7 @@ def test_a_confluent_target_is_written_in_import_mode(a: RegistryBox, b: Registr
 
 
 def test_a_cncf_source_is_walked(a: RegistryBox, b: RegistryBox) -> None:
-    """Groups, documents, content types and URIs arrive through the API of the specification alone, and deletions."""
+    """Groups, documents, content types, URIs and deletions are replicated through the CNCF API alone."""
     with http(a) as client:
         client.put("/schemagroups/g", json={"format": "avro"})
         for text in (b'"string"', b'{"type":"enum","name":"E","symbols":["A"]}'):
@@ -395,7 +401,7 @@ def test_a_cncf_source_is_walked(a: RegistryBox, b: RegistryBox) -> None:
 
 
 class FailingGateway(httpx.BaseTransport):
-    """Passes some requests on to a registry, and answers 404 to all others, as gateways do whose backend is away."""
+    """Passes some requests on to a registry, and answers 404 to all others, like a gateway whose backend is down."""
 
     def __init__(self, box: RegistryBox) -> None:
         self._inner = box.transport
@@ -411,7 +417,7 @@ class FailingGateway(httpx.BaseTransport):
 
 @pytest.mark.parametrize("kind", ["stele", "confluent", "cncf", "xregistry"])
 def test_a_gateway_without_its_registry_takes_nothing_away(a: RegistryBox, b: RegistryBox, kind: str) -> None:
-    """A source whose gateway answers 404, from whichever request on, is one that does not answer."""
+    """A source whose gateway answers 404, from any request on, counts as unavailable, and nothing is removed."""
     a.register_all({"x": '"int"', "y": '"long"'})
     gateway = FailingGateway(a)
     client = SchemaRegistryClient(a.url, transport=gateway, retry=Retry(rounds=1), cache_size=0)
@@ -445,7 +451,7 @@ class UntilRegistered:
         self._until = time.monotonic() + 120
 
     def claim(self) -> bool:
-        """There is no other node."""
+        """Return True: there is no other node."""
         return True
 
     def sleep(self, seconds: float) -> None:
@@ -456,20 +462,20 @@ class UntilRegistered:
         """Do nothing."""
 
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
-        """Note the conflicts there are."""
+        """Record the conflicts."""
         self.conflicts.append(len(outcome.conflicts))
         if outcome.registered:
             raise KeyboardInterrupt
 
     def note_waiting(self, position: str) -> None:
-        """Give up after a while."""
+        """Stop after a time limit."""
         assert time.monotonic() < self._until, self.conflicts
 
 
 def test_a_conflict_that_ends_at_the_target_ends_soon(
     a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The subject in the way goes, which no event of the source tells: it is looked for now and then, less and less."""
+    """A conflict that ends at the target, without an event of the source, is found by repeated comparisons."""
     monkeypatch.setattr(replicator, "_RETRY_SECONDS", 0.2)
     a.client.register("orders", Schema(ORDER))
     b.client.register("copy-of-orders", Schema('"string"'))

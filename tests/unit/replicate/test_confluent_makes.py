@@ -1,4 +1,4 @@
-"""Confluent-compatible registries that lack something: pages, tags, lists, deleted versions, the mode IMPORT."""
+"""Confluent-compatible registries without some features: pages, entity tags, lists, deleted versions, IMPORT mode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Change = Callable[[httpx.Request], httpx.Response | None]
 
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[list[RegistryBox]]:
-    """One that answers as Karapace does, and one that is a Stele."""
+    """A registry that answers like Karapace, and a registry of Stele."""
     with (
         registry(public_url="http://a.example", confluent_profile="karapace") as first,
         registry(public_url="http://b.example") as second,
@@ -38,10 +38,10 @@ def boxes() -> Iterator[list[RegistryBox]]:
 
 
 class OtherMake(httpx.BaseTransport):
-    """A registry with less than ours: without routes, parameters and entity tags.
+    """A registry with fewer features than Stele: without some routes, parameters and entity tags.
 
     Attributes:
-        asked: Requests since it was last emptied, each with the bytes and status of the answer.
+        asked: Requests since it was last cleared, each with the bytes and status of the response.
     """
 
     def __init__(
@@ -75,36 +75,39 @@ class OtherMake(httpx.BaseTransport):
 
 
 def karapace(box: RegistryBox, *more: str) -> OtherMake:
-    """Karapace: no pages, no contexts, no mode but READWRITE; more names parameters that it ignores besides."""
+    """Return a registry like Karapace: no pages, no contexts, no mode but READWRITE.
+
+    `more` names further parameters that it ignores.
+    """
     ours = (("POST", "/subjects:import"), ("POST", "/config:batchGet"))
     missing = (("PUT", "/mode"), ("DELETE", "/mode"), ("GET", "/contexts"), *ours)
     return OtherMake(box, missing=missing, ignored=("offset", "limit", "subjectPrefix", "aliases", *more))
 
 
 def registry_with_pages(box: RegistryBox) -> OtherMake:
-    """A registry with pages and without tags, as Confluent's is."""
+    """Return a registry with pages and without entity tags, like Confluent's."""
     return OtherMake(box, missing=(), ignored=())
 
 
 def registry_without_lists(box: RegistryBox) -> OtherMake:
-    """A registry without `/schemas`, as Redpanda's and Apicurio's are."""
+    """Return a registry without `/schemas`, like Redpanda's and Apicurio's."""
     return OtherMake(box, missing=(("GET", "/schemas"),), ignored=())
 
 
 def open_source(box: RegistryBox, make: OtherMake) -> ConfluentSource:
-    """A source of that make."""
+    """Return a source of that make."""
     client = SchemaRegistryClient(box.url, transport=make, retry=Retry(rounds=1), cache_size=0)
     api = ForeignApi(httpx.Client(transport=make), box.url)
     return ConfluentSource(client, api, box.url, AUTHORITY)
 
 
 def stele(box: RegistryBox) -> SteleRegistry:
-    """Our registry."""
+    """Return a registry of Stele."""
     return SteleRegistry(HttpApi(box.client), box.url)
 
 
 def test_karapace_is_followed(a: RegistryBox, b: RegistryBox) -> None:
-    """Versions, soft and hard deletions and new lives arrive from a registry without pages and tags."""
+    """Versions, deletions and recreated subjects are replicated from a registry without pages and entity tags."""
     replicator = Replicator(open_source(a, karapace(a)), stele(b))
     a.register_all({"x": '"int"', "y": '"long"'})
     position = replicator.source.wait_for_changes("", 0).position
@@ -125,7 +128,7 @@ def test_karapace_is_followed(a: RegistryBox, b: RegistryBox) -> None:
 
 
 def test_a_registry_that_hides_deleted_versions(a: RegistryBox, b: RegistryBox) -> None:
-    """Where `deleted=true` is ignored, a soft-deleted version cannot be told from one that is gone: it goes."""
+    """If `deleted=true` is ignored, a soft-deleted version looks like a deleted one, and is removed."""
     replicator = Replicator(open_source(a, karapace(a, "deleted")), stele(b))
     a.register_all({"x": '"int"', "y": '"long"'})
     assert replicator.synchronize().registered == 2
@@ -135,7 +138,7 @@ def test_a_registry_that_hides_deleted_versions(a: RegistryBox, b: RegistryBox) 
 
 
 class Nameless(OtherMake):
-    """A registry whose list of schemas does not say what each one is, as that of Apicurio 3.3."""
+    """A registry whose list of schemas has no subjects and numbers, like that of Apicurio 3.3."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer a request."""
@@ -146,7 +149,7 @@ class Nameless(OtherMake):
 
 
 def test_a_list_without_names_is_no_list(a: RegistryBox, b: RegistryBox) -> None:
-    """Versions are read one by one where rows of the list cannot be told apart."""
+    """Versions are read one by one if the rows of the list have no names."""
     a.register_all({"x": '"int"', "y": '"long"'})
     replicator = Replicator(open_source(a, Nameless(a, missing=(), ignored=())), stele(b))
     assert replicator.synchronize().registered == 2
@@ -154,7 +157,7 @@ def test_a_list_without_names_is_no_list(a: RegistryBox, b: RegistryBox) -> None
 
 
 def test_a_target_without_the_mode_refuses_and_says_why(a: RegistryBox, b: RegistryBox) -> None:
-    """Nothing is written where ids and numbers could not be kept; each version is a conflict with the reason."""
+    """Without IMPORT mode nothing is written, and each version is a conflict with the reason."""
     b.register_all({"x": '"int"', "y": '"long"'})
     client = SchemaRegistryClient(a.url, transport=karapace(a), retry=Retry(rounds=1), cache_size=0)
     target = ConfluentTarget(client, a.url, AUTHORITY, ProcessMemory())
@@ -178,7 +181,7 @@ def fill(box: RegistryBox, count: int) -> None:
 
 
 def test_a_tagged_list_does_not_come_again(a: RegistryBox) -> None:
-    """A registry with entity tags answers a look with no body at all."""
+    """A registry with entity tags answers a check without any body."""
     fill(a, 5)
     make = OtherMake(a, missing=(), ignored=(), has_tags=True)
     source = open_source(a, make)
@@ -191,7 +194,7 @@ def test_a_tagged_list_does_not_come_again(a: RegistryBox) -> None:
 
 
 def test_one_list_is_enough_where_its_rows_say_what_is_deleted(a: RegistryBox, b: RegistryBox) -> None:
-    """A look and a comparison ask for one list; each change names its subject alone, and deletions arrive."""
+    """If rows show deletion, a check and a comparison request one list only; each change names its subject."""
     fill(b, 5)
     make = OtherMake(b, missing=(), ignored=(), has_tags=True)
     replicator = Replicator(open_source(b, make), stele(a))
@@ -217,7 +220,7 @@ def test_one_list_is_enough_where_its_rows_say_what_is_deleted(a: RegistryBox, b
 
 
 class OneRound:
-    """An observer who stops before the first pause."""
+    """An observer that stops before the first pause."""
 
     def __init__(self) -> None:
         self.registered: list[int] = []
@@ -225,22 +228,22 @@ class OneRound:
         self.parts: list[int] = []
 
     def claim(self) -> bool:
-        """Let it write."""
+        """Return True, so that changes are applied."""
         return True
 
     def note_part(self, outcome: ReplicationOutcome) -> None:
-        """Note what a part did."""
+        """Record the count of a part."""
         self.parts.append(outcome.registered)
 
     def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
-        """Note what a comparison did."""
+        """Record the count of a comparison."""
         self.registered.append(outcome.registered)
 
     def note_waiting(self, position: str) -> None:
         """Do nothing."""
 
     def sleep(self, seconds: float) -> None:
-        """Note the pause and stop."""
+        """Record the pause and stop."""
         self.pauses.append(seconds)
         raise KeyboardInterrupt
 
@@ -248,7 +251,7 @@ class OneRound:
 def test_a_polled_source_is_compared_once_at_the_start(
     a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first look notes what the lists are, one comparison follows it, and no time at the target makes it pause."""
+    """The first check is followed by one comparison, and time spent at the target does not lengthen the pause."""
     fill(b, 3)
     observer = OneRound()
     apply = SteleRegistry.apply
@@ -270,7 +273,7 @@ def test_a_polled_source_is_compared_once_at_the_start(
 def test_a_polled_source_is_compared_once_in_five_minutes(
     a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The comparison that is due leaves the position of the last look: lists that did not change cause none."""
+    """The periodic comparison keeps the position of the last check: unchanged lists cause no further comparison."""
     fill(b, 3)
     observer = OneRound()
 
@@ -289,7 +292,7 @@ def test_a_polled_source_is_compared_once_in_five_minutes(
 def test_what_was_applied_counts_though_the_rest_fails(
     a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The observer is told of each part as it is applied, so that a status misses none of it."""
+    """The observer gets the counts of each part when it is applied, so that a later failure loses none."""
     fill(b, 3)
     observer = OneRound()
     monkeypatch.setattr(replicator, "_ROWS_AT_ONCE", 2)
@@ -307,7 +310,10 @@ def test_what_was_applied_counts_though_the_rest_fails(
 
 
 def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without tags a look costs a small part of the lists, and sees what comes and goes; later looks see the rest."""
+    """Without tags a check reads a small part of the lists and detects registrations and deletions at once.
+
+    Other changes are detected by later checks.
+    """
     fill(a, 40)
     make = registry_with_pages(a)
     source = open_source(a, make)
@@ -338,7 +344,7 @@ def test_a_paged_list_is_looked_at_by_its_end(a: RegistryBox, monkeypatch: pytes
 
 
 class ShortPages(OtherMake):
-    """A registry that gives at most two schemas at a time, by its setting `schema.search.max.limit`."""
+    """A registry that returns at most two schemas at a time, by its setting `schema.search.max.limit`."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer a request."""
@@ -349,7 +355,7 @@ class ShortPages(OtherMake):
 
 
 def test_pages_shorter_than_asked_for(a: RegistryBox, b: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is copied and every change is seen, also behind the first page."""
+    """Everything is replicated and every change is detected, also after the first page."""
     monkeypatch.setattr(confluent_changes, "WHOLE_SECONDS", 0.0)
     fill(a, 5)
     replicator = Replicator(open_source(a, ShortPages(a, missing=(), ignored=(), has_tags=True)), stele(b))
@@ -366,7 +372,7 @@ def test_pages_shorter_than_asked_for(a: RegistryBox, b: RegistryBox, monkeypatc
 def test_a_source_that_lists_nothing_is_compared_as_a_whole(
     a: RegistryBox, b: RegistryBox, make: Callable[[RegistryBox], OtherMake]
 ) -> None:
-    """A registry of any make that lost its data takes nothing along, whatever a look at it costs."""
+    """A registry of any make that lost its data does not remove replicas."""
     for number in range(40):
         for count in (1, 2, 3):
             fields = [{"name": f"f{field}", "type": "int", "default": number} for field in range(count)]
@@ -382,7 +388,7 @@ def test_a_source_that_lists_nothing_is_compared_as_a_whole(
 
 
 def test_without_lists_changed_subjects_are_named(a: RegistryBox, b: RegistryBox) -> None:
-    """A registry without `/schemas` is asked for numbers alone, and what changed is read and nothing else."""
+    """From a registry without `/schemas` a check requests numbers only, and only changed subjects are read."""
     fill(a, 5)
     make = registry_without_lists(a)
     replicator = Replicator(open_source(a, make), stele(b))

@@ -1,4 +1,4 @@
-"""Settings follow their subjects: they are set, changed and removed, and what somebody else set stays."""
+"""Settings are replicated with their subjects: they are set, changed and removed; settings of other clients stay."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pair() -> Iterator[tuple[RegistryBox, RegistryBox]]:
 
 
 def ask(box: RegistryBox, method: str, path: str, level: str | None = None) -> Any:
-    """Ask the Confluent API about a level."""
+    """Send a request about a level to the Confluent API, and return the result."""
     body = None if level is None else {"compatibility": level}
     with httpx.Client(transport=box.transport, base_url="http://x") as client:
         answer = client.request(method, f"/config{path}", json=body)
@@ -38,12 +38,12 @@ def ask(box: RegistryBox, method: str, path: str, level: str | None = None) -> A
 
 
 def make_replicator(a: RegistryBox, b: RegistryBox, scope: Scope) -> Replicator:
-    """Return a replication between two registries of ours."""
+    """Return a replication between two registries of Stele."""
     return Replicator(SteleRegistry(HttpApi(a.client), "a"), SteleRegistry(HttpApi(b.client), "b"), scope)
 
 
 def bring(a: RegistryBox, b: RegistryBox, scope: Scope | None = None) -> ReplicationOutcome:
-    """Replicate once; a second time does nothing more."""
+    """Replicate once, and check that a second run does nothing."""
     work = make_replicator(a, b, scope or Scope())
     outcome = work.synchronize()
     again = work.make_plan()[0]
@@ -53,7 +53,7 @@ def bring(a: RegistryBox, b: RegistryBox, scope: Scope | None = None) -> Replica
 
 
 def test_a_level_comes_changes_and_goes(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """The target has the level that the source has, also after it was removed there: then it inherits again."""
+    """The target gets the level of the source; when it is removed in the source, the target inherits again."""
     a, b = pair
     ask(a, "PUT", "/s", "FULL_TRANSITIVE")
     assert bring(a, b).settings == 1
@@ -68,7 +68,7 @@ def test_a_level_comes_changes_and_goes(pair: tuple[RegistryBox, RegistryBox]) -
 
 
 def test_diff_shows_settings(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """A plan says what a level has and what it is to have, and the scope `none` leaves it alone."""
+    """A plan has the old and the new settings of a level; the scope `none` leaves them out."""
     a, b = pair
     bring(a, b)
     ask(a, "PUT", "/s", "FULL")
@@ -80,7 +80,7 @@ def test_diff_shows_settings(pair: tuple[RegistryBox, RegistryBox]) -> None:
 
 
 def test_what_somebody_else_set_is_a_conflict(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """A level that was set or changed at the target stays, and is reported until both are the same."""
+    """A level that was set or changed at the target stays, and is a conflict until both are equal."""
     a, b = pair
     ask(a, "PUT", "/s", "FULL")
     bring(a, b)
@@ -96,7 +96,7 @@ def test_what_somebody_else_set_is_a_conflict(pair: tuple[RegistryBox, RegistryB
 
 
 def test_a_subject_that_is_made_again_begins_anew(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """When a subject ended, what was brought to it is forgotten: its successor gets the new level."""
+    """When a subject is deleted, its replicated settings are forgotten: the recreated one gets the new level."""
     a, b = pair
     ask(a, "PUT", "/s", "FULL")
     bring(a, b)
@@ -111,7 +111,7 @@ def test_a_subject_that_is_made_again_begins_anew(pair: tuple[RegistryBox, Regis
 
 
 def test_levels_above_come_with_all(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """The scope `all` brings levels of the registry and of namespaces, these under the target's names."""
+    """The scope `all` replicates levels of the registry and of namespaces, these under the target's names."""
     a, b = pair
     a.client.register(":.n:t", Schema('"int"'))
     ask(a, "PUT", "", "FULL")
@@ -126,7 +126,7 @@ def test_levels_above_come_with_all(pair: tuple[RegistryBox, RegistryBox]) -> No
 
 
 def test_a_confluent_target_gets_its_levels(pair: tuple[RegistryBox, RegistryBox]) -> None:
-    """`/config` of a subject is set, changed and removed; a policy without a word becomes a stricter one."""
+    """`/config` of a subject is set, changed and removed; a policy without a name there becomes a stricter one."""
     a, b = pair
     memory = ProcessMemory()
     work = Replicator(
@@ -161,7 +161,7 @@ def test_a_confluent_target_gets_its_levels(pair: tuple[RegistryBox, RegistryBox
     ],
 )
 def test_only_what_was_brought_is_changed(there: LevelSettings, changes: int, conflicts: int) -> None:
-    """Settings that a replication brought are changed, also by the authority those of another one; no others are."""
+    """Only replicated settings are changed; the authority may also change those of another replication."""
     level = LevelName("", "s")
     wanted = [LevelSettings("", "s", {"policy": 1})]
     plan = plan_settings(wanted, {level: there}, A, {SubjectName("", "s"): A})
@@ -169,7 +169,7 @@ def test_only_what_was_brought_is_changed(there: LevelSettings, changes: int, co
 
 
 def test_a_hub_leaves_what_the_authority_brings() -> None:
-    """A registry that is not the authority of a subject leaves what another one brought, and reports nothing."""
+    """A registry that is not the authority of a subject leaves replicated settings unchanged, without a conflict."""
     there = {LevelName("", "s"): LevelSettings("", "s", {"policy": 2}, {"policy": 2}, A)}
     plan = plan_settings([LevelSettings("", "s", {"policy": 1})], there, B, {SubjectName("", "s"): A})
     assert plan == ((), ())

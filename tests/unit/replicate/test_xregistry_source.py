@@ -1,4 +1,4 @@
-"""xRegistry servers as sources: our own dialect, and a server that knows no more than the specification demands."""
+"""xRegistry servers as sources: Stele's own dialect, and a server with the minimum of the specification."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def boxes() -> Iterator[list[RegistryBox]]:
 
 @pytest.fixture
 def http(a: RegistryBox) -> Iterator[httpx.Client]:
-    """Requests to the source."""
+    """A client of the source."""
     with httpx.Client(transport=a.transport, base_url=a.url) as client:
         yield client
 
 
 def follow(a: RegistryBox, b: RegistryBox) -> Replicator:
-    """A replication from the source's xRegistry dialect alone."""
+    """Return a replication that reads only the xRegistry API of the source."""
     client = httpx.Client(transport=a.transport)
     source = XRegistrySource(client, f"{a.url}/xregistry", AUTHORITY)
     return Replicator(source, SteleRegistry(HttpApi(b.client), b.url))
@@ -48,13 +48,13 @@ def put(http: httpx.Client, path: str, text: str, **attributes: object) -> None:
 
 
 def numbers(b: RegistryBox, subject: str) -> dict[int, str]:
-    """Texts of a subject at the target, by number."""
+    """Return the texts of a subject at the target, by number."""
     named = f":.g:{subject}"
     return {number: b.client.version(named, number).text for number in b.client.versions(named)}
 
 
 def test_versions_arrive_with_what_they_have(a: RegistryBox, b: RegistryBox, http: httpx.Client) -> None:
-    """Groups, ids, documents, URIs, labels and unknown formats arrive; a second run finds nothing to do."""
+    """Groups, ids, documents, URIs, labels and unknown formats are replicated; a second run does nothing."""
     put(http, "s/versions/1", '"string"', description="first", labels={"a": "b"})
     put(http, "s/versions/2", '"bytes"')
     a.register_all({"orders": '"int"'})
@@ -76,7 +76,7 @@ def test_versions_arrive_with_what_they_have(a: RegistryBox, b: RegistryBox, htt
 
 
 def test_names_get_numbers_that_stay(a: RegistryBox, b: RegistryBox, http: httpx.Client) -> None:
-    """Versions whose ids are no numbers are numbered as they come, and keep that when others go."""
+    """Versions whose ids are no numbers are numbered in order, and keep their numbers when others are deleted."""
     put(http, "s/versions/v1.0", '"string"')
     put(http, "s/versions/v1.1", '"bytes"')
     replicator = follow(a, b)
@@ -91,7 +91,7 @@ def test_names_get_numbers_that_stay(a: RegistryBox, b: RegistryBox, http: httpx
 
 
 def test_deletions_new_lives_and_replaced_documents(a: RegistryBox, b: RegistryBox, http: httpx.Client) -> None:
-    """What is deleted goes, also where the same was made again in between; a replaced document is another version."""
+    """Deleted versions are removed, even if equal ones were created again; a replaced document is another version."""
     put(http, "s/versions/1", '"string"')
     put(http, "t/versions/1", '"string"')
     replicator = follow(a, b)
@@ -114,7 +114,7 @@ def test_deletions_new_lives_and_replaced_documents(a: RegistryBox, b: RegistryB
 
 
 def test_looks_cost_little_while_nothing_changes(a: RegistryBox, b: RegistryBox, http: httpx.Client) -> None:
-    """A look at lists that are what they were brings no body; each sort of change is noticed."""
+    """A check of unchanged lists transfers no body; each kind of change is detected."""
     put(http, "s/versions/1", '"string"')
     bodies: list[int] = []
     source = XRegistrySource(
@@ -139,7 +139,7 @@ def test_looks_cost_little_while_nothing_changes(a: RegistryBox, b: RegistryBox,
 
 
 def answer_plainly(request: httpx.Request) -> httpx.Response:
-    """Answer as a server without tags, pages and `binary`, with a cross reference in it."""
+    """Answer like a server without tags, pages and `binary`, with one cross reference."""
     path = request.url.path.removeprefix("/reg")
     version = {"versionid": "v1", "epoch": 3, "createdat": "2026-01-02T03:04:05Z", "format": "JsonSchema/draft-07"}
     if path == "/capabilities":
@@ -157,7 +157,7 @@ def answer_plainly(request: httpx.Request) -> httpx.Response:
 
 
 def test_a_plain_server_is_enough(b: RegistryBox) -> None:
-    """Without pages, tags and inlined documents everything arrives all the same; a cross reference brings no copy."""
+    """Without pages, tags and inlined documents everything is replicated; a cross reference makes no copy."""
     source = XRegistrySource(httpx.Client(transport=httpx.MockTransport(answer_plainly)), "http://x.example/reg")
     replicator = Replicator(source, SteleRegistry(HttpApi(b.client), b.url))
     assert replicator.synchronize().registered == 1
@@ -181,14 +181,14 @@ def test_a_plain_server_is_enough(b: RegistryBox) -> None:
     ],
 )
 def test_what_is_no_such_server_is_told(answer: httpx.Response, error: type[Exception]) -> None:
-    """Other answers are errors of ours, whatever they hold."""
+    """Unexpected responses raise errors of Stele."""
     source = XRegistrySource(httpx.Client(transport=httpx.MockTransport(lambda _: answer)), "http://x.example")
     with pytest.raises(error):
         source.read(None, None, texts=True)
 
 
 def test_a_lost_page_takes_nothing_along(a: RegistryBox, b: RegistryBox, http: httpx.Client) -> None:
-    """What a list left out while it was read is asked for by name before it counts as gone."""
+    """A version that is missing in a list is requested by name before it counts as deleted."""
     put(http, "s/versions/1", '"string"')
     replicator = follow(a, b)
     replicator.synchronize()

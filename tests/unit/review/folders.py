@@ -16,7 +16,7 @@ ORDER = """{
 }
 """
 BROKEN_ORDER = ORDER.replace('"Money"}', '"Money"},\n    {"name": "note", "type": "string"}')
-"""A field without a default more, in line 6."""
+"""The order with one more field, without a default, in line 6."""
 BETTER_ORDER = ORDER.replace('"Money"}', '"Money"},\n    {"name": "note", "type": "string", "default": ""}')
 MANIFEST = """
 compatibility = "FULL"

@@ -1,4 +1,4 @@
-"""`stele check` of files and folders: what is compared with what, and what nobody may overlook."""
+"""`stele check` of files and folders: what is compared with what, and findings that must be reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check(*arguments: str) -> Result:
 
 
 def reports(*arguments: str) -> Any:
-    """What `stele check` reports as JSON."""
+    """Return the JSON output of `stele check`."""
     return json.loads(check(*arguments, "--output", "json").stdout)
 
 
@@ -57,7 +57,7 @@ def test_a_folder_against_a_commit(folder: Path, against: str) -> None:
 
 
 def test_new_and_removed_files(folder: Path) -> None:
-    """A new file next to compared ones is fine; one that is gone is a warning."""
+    """A new file beside compared ones is accepted; a removed file is a warning."""
     write_files(folder, {"schemas/sub/new.avsc": MONEY.replace("Money", "New")})
     (folder / "schemas/money.avsc").rename(folder / "schemas/cash.avsc")
     done = check("schemas", "--against", ".git#main")
@@ -67,14 +67,14 @@ def test_new_and_removed_files(folder: Path) -> None:
 
 
 def test_the_earlier_version_has_its_own_references(folder: Path) -> None:
-    """A change in a referred file is found in the file that refers to it."""
+    """A breaking change in a referenced file is reported for the file that refers to it, too."""
     (folder / "schemas/money.avsc").write_text(MONEY.replace("long", "string"))
     outcomes = {report["file"]: report["outcome"] for report in reports("schemas", "--against", ".git#main")}
     assert outcomes == {"schemas/money.avsc": "failed", "schemas/order.avsc": "failed"}
 
 
 def test_findings_in_the_earlier_schema_are_placed_in_the_new_one(folder: Path) -> None:
-    """Of a forward check the reader is the old schema: its paths are followed by name."""
+    """In a forward check, the reader is the old schema; its findings have positions in the new file."""
     fields = '{"name": "first", "type": "int", "default": 0},\n    {"name": "id", "type": "string"}'
     (folder / "schemas/order.avsc").write_text(ORDER.replace('{"name": "id", "type": "long"}', fields))
     (report,) = reports("schemas/order.avsc", "--against", ".git#main", "--policy", "FORWARD")
@@ -82,7 +82,7 @@ def test_findings_in_the_earlier_schema_are_placed_in_the_new_one(folder: Path) 
 
 
 def test_a_copy_of_the_folder(folder: Path, tmp_path: Path) -> None:
-    """--against takes a folder with the same paths, and is repeated oldest first."""
+    """--against accepts a folder with the same paths, and can be repeated, oldest first."""
     write_files(folder, {"v1/order.avsc": ORDER, "v1/money.avsc": MONEY, "v2/order.avsc": BETTER_ORDER})
     write_files(folder, {"v2/money.avsc": MONEY})
     (folder / "schemas/order.avsc").write_text(BETTER_ORDER.replace('"Money"}', '"Money", "default": {"cents": 0}}'))
@@ -92,7 +92,7 @@ def test_a_copy_of_the_folder(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_manifest_has_the_policies(folder: Path) -> None:
-    """A file is judged by the policy of its subject, wherever it is named; --policy comes first."""
+    """A file is judged by the policy of its subject; --policy takes precedence."""
     write_files(folder, {"schemas/schemas.toml": MANIFEST})
     (folder / "schemas/money.avsc").write_text(MONEY.replace('"long"}', '"long"}, {"name": "x", "type": "int"}'))
     assert check("schemas/money.avsc", "--against", ".git#main", "--policy", "FORWARD").exit_code == 0
@@ -100,7 +100,7 @@ def test_the_manifest_has_the_policies(folder: Path) -> None:
 
 
 def test_a_broken_reference_is_named_once(folder: Path) -> None:
-    """A file that is no schema is an error at its line, and its users say which file they need."""
+    """A file that is no schema is an error at its line, and the files that refer to it name it."""
     (folder / "schemas/money.avsc").write_text(MONEY.replace('"long"', '"lang"'))
     done = check("schemas", "--against", ".git#main")
     assert done.exit_code == 2
@@ -122,20 +122,20 @@ def test_a_broken_reference_is_named_once(folder: Path) -> None:
     ],
 )
 def test_invalid_arguments(folder: Path, arguments: tuple[str, ...], message: str) -> None:
-    """A question without sense ends with 2 and one sentence."""
+    """Invalid arguments end with 2 and one sentence."""
     done = check(*arguments)
     assert (done.exit_code, message in done.stderr.replace("\n", " ")) == (2, True), done.stderr
 
 
 def test_a_file_outside_the_repository(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A commit knows the files of its own repository only."""
+    """A file outside the repository of the commit is an error."""
     other = write_files(tmp_path_factory.mktemp("other"), {"money.avsc": MONEY})
     done = check(str(other / "money.avsc"), "--against", ".git#main")
     assert (done.exit_code, "is not in the git repository" in done.stderr) == (2, True)
 
 
 def test_files_that_are_no_schemas_are_left_alone(folder: Path) -> None:
-    """Of JSON files only those that name a `$schema` count, and none in a hidden folder."""
+    """JSON files without `$schema` and files in hidden folders are skipped."""
     write_files(folder, {"schemas/package.json": "{}", "schemas/.cache/x.avsc": "{", "schemas/binary.txt": "\0"})
     write_files(folder, {"schemas/s.json": '{"$schema": "http://json-schema.org/draft-07/schema#"}'})
     files = [report["file"] for report in reports("schemas", "--allow-first")]
@@ -143,7 +143,7 @@ def test_files_that_are_no_schemas_are_left_alone(folder: Path) -> None:
 
 
 def test_people_see_twenty_findings(tmp_path: Path) -> None:
-    """Findings end at 20 with the number of those left out; --all and other shapes have all of them."""
+    """Text has 20 findings and the number of the others; --all and other output formats have all."""
     fields = [{"name": f"f{number}", "type": "int"} for number in range(1_600)]
     write_files(tmp_path, {"old.avsc": '{"type": "record", "name": "R", "fields": []}'})
     write_files(tmp_path, {"new.avsc": json.dumps({"type": "record", "name": "R", "fields": fields})})
@@ -165,7 +165,7 @@ def test_a_report_in_a_file(folder: Path) -> None:
 
 
 def test_differences_to_a_commit(folder: Path) -> None:
-    """`stele diff` takes a file or a folder, and what to compare it with."""
+    """`stele diff` accepts a file or a folder with --against."""
     assert RUN.invoke(app, ["diff", "schemas", "--against", ".git#main"]).exit_code == 0
     (folder / "schemas/order.avsc").write_text(BROKEN_ORDER)
     for words in (["schemas"], ["schemas/order.avsc"]):
@@ -206,7 +206,7 @@ def test_a_subject_with_its_policy_and_references(folder: Path, stele_registry: 
 
 
 def test_validators_of_the_policy_are_asked(folder: Path, stele_registry: RegistryBox) -> None:
-    """A policy that names lint rules refuses by them, with a place."""
+    """A policy with lint rules as validators refuses by them, and the findings have positions."""
     url = stele_registry.url
     RUN.invoke(app, ["schema", "register", "money", "schemas/money.avsc", "--registry", url])
     words = ["policy", "set", "money", "--level", "BACKWARD", "--checker", "lint:DOC_REQUIRED", "--registry", url]

@@ -1,4 +1,4 @@
-"""Which lint rules are asked: by default, on the command line, and by the configuration of a folder."""
+"""The lint rules that apply by default, by the command line, and by the configuration of a folder."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def lint(*arguments: str) -> Result:
 
 
 def rules(*arguments: str) -> dict[str, list[tuple[str, str]]]:
-    """(rule, level) of the findings, by file."""
+    """Return (rule, level) of the findings, by file."""
     reports = json.loads(lint(*arguments, "-o", "json").stdout)
     return {each["file"]: [(finding["rule"], finding["level"]) for finding in each["findings"]] for each in reports}
 
 
 def test_documentation_is_not_demanded(folder: Path) -> None:
-    """DOC_REQUIRED is asked by name, or with ALL."""
+    """DOC_REQUIRED applies only by name, or with ALL."""
     assert rules("a.avsc") == {"a.avsc": [("NAMING", "warning"), ("NULLABLE_DEFAULT", "warning")]}
     assert [rule for rule, _ in rules("a.avsc", "--select", "DOC_REQUIRED")["a.avsc"]] == ["DOC_REQUIRED"] * 2
     assert len(rules("a.avsc", "--select", "ALL")["a.avsc"]) == 4
@@ -49,7 +49,7 @@ def test_documentation_is_not_demanded(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["stele-lint.toml", "schemas.toml"])
 def test_a_folder_says_how_it_is_linted(folder: Path, name: str) -> None:
-    """Weights, patterns and exclusions come from the file in the folder or above it; findings have places."""
+    """Severities, patterns and exclusions come from the file in the folder or above it; findings have positions."""
     config = '[lint]\nseverity = {NAMING = "error"}\nper-file-ignores = {"old/*" = ["NULLABLE_DEFAULT"]}\n'
     write_files(folder, {name: config})
     assert rules(".") == {
@@ -83,7 +83,7 @@ def test_what_fails(folder: Path) -> None:
     ],
 )
 def test_wrong_configurations(folder: Path, config: str, message: str) -> None:
-    """Unknown keys, rules and weights are errors that name the file or the word."""
+    """Unknown keys, rules and severities are errors that name the file or the word."""
     write_files(folder, {"stele-lint.toml": config})
     done = lint("a.avsc")
     assert (done.exit_code, message in done.stderr) == (2, True), done.stderr

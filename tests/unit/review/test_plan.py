@@ -1,4 +1,4 @@
-"""`stele plan` and `stele apply`: a registry gets what a folder says, once."""
+"""`stele plan` and `stele apply`: a registry matches a folder after one run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stele_registry: Regi
 
 @pytest.fixture
 def client(stele_registry: RegistryBox) -> Iterator[SchemaRegistryClient]:
-    """A client of the registry that remembers nothing."""
+    """A client of the registry, without a cache."""
     with SchemaRegistryClient(stele_registry.url, cache_size=1, cache_ttl=0.0) as registry_client:
         yield registry_client
 
@@ -38,13 +38,13 @@ def run(*arguments: str) -> Result:
 
 
 def actions(folder: Path, *more: str) -> dict[str, str]:
-    """What a plan does, by subject."""
+    """Return the actions of a plan, by subject."""
     rows: list[Any] = json.loads(run("plan", str(folder), "-o", "json", *more).stdout)
     return {row["subject"]: row["action"] for row in rows}
 
 
 def test_once(folder: Path, client: SchemaRegistryClient) -> None:
-    """A plan changes nothing; applying registers in order, sets policies, and has nothing to do the second time."""
+    """A plan changes nothing; applying registers in order and sets policies; a second run has nothing to do."""
     done = run("plan", str(folder))
     assert done.exit_code == 0, done.output
     assert "+ orders-value" in done.stdout
@@ -63,7 +63,7 @@ def test_once(folder: Path, client: SchemaRegistryClient) -> None:
 
 
 def test_a_refusal_changes_nothing(folder: Path, client: SchemaRegistryClient) -> None:
-    """If one schema would be refused, no other one is registered; findings stand at their lines."""
+    """If one schema would be refused, no schema is registered; findings have lines."""
     run("apply", str(folder))
     write_files(folder, {"order.avsc": BROKEN_ORDER, "new.avsc": MONEY.replace("Money", "New")})
     write_files(folder, {"schemas.toml": MANIFEST + '\n[subjects.new]\nfile = "new.avsc"\n'})
@@ -77,7 +77,7 @@ def test_a_refusal_changes_nothing(folder: Path, client: SchemaRegistryClient) -
 
 
 def test_a_change_below_gives_new_versions_above(folder: Path, client: SchemaRegistryClient) -> None:
-    """A new version of a referred schema makes a new version of the schemas that refer to it."""
+    """A new version of a referenced schema leads to new versions of the schemas that refer to it."""
     run("apply", str(folder))
     more = '"long"}, {"name": "currency", "type": "string", "default": "EUR"}'
     write_files(folder, {"money.avsc": MONEY.replace('"long"}', more)})
@@ -89,7 +89,7 @@ def test_a_change_below_gives_new_versions_above(folder: Path, client: SchemaReg
 
 
 def test_drift(folder: Path, client: SchemaRegistryClient) -> None:
-    """What others changed is shown: a newer version, another policy."""
+    """Changes by other means are shown: a newer version, another policy."""
     run("apply", str(folder))
     elsewhere = write_files(folder / "elsewhere", {"order.avsc": BETTER_ORDER})
     words = ("orders-value", str(elsewhere / "order.avsc"), "--reference", "shop.Money=money:1")
@@ -120,7 +120,7 @@ def test_pruning_is_asked_for(folder: Path, client: SchemaRegistryClient) -> Non
 
 
 def test_exact_policies_and_rulesets(folder: Path) -> None:
-    """A policy without a common name is a table; a ruleset can be preferred, and neither removes the other."""
+    """A policy without a common name is a table; setting a policy keeps the ruleset."""
     table = 'compatibility = {backward = "all", checkers = ["lint:NAMING"]}\nruleset = "avro"\n'
     write_files(folder, {"schemas.toml": f'[subjects.money]\nfile = "money.avsc"\n{table}'})
     (folder / "order.avsc").unlink()
@@ -135,7 +135,7 @@ def test_exact_policies_and_rulesets(folder: Path) -> None:
 
 
 def test_a_folder_without_a_manifest(tmp_path: Path, folder: Path, client: SchemaRegistryClient) -> None:
-    """Every file is a subject, named after its path; imports are references, whatever the language."""
+    """Without a manifest, every file is a subject named after its path, and its imports become references."""
     plain = write_files(
         tmp_path / "plain",
         {
@@ -190,7 +190,7 @@ def test_a_file_of_several_types_is_split(folder: Path, client: SchemaRegistryCl
 
 
 def test_a_folder_is_split(folder: Path, client: SchemaRegistryClient) -> None:
-    """A type that two files define alike is one subject; one that they define in two ways is refused."""
+    """A type that two files define in the same way is one subject; different definitions of a type are refused."""
     (folder / "schemas.toml").unlink()
     write_files(folder, {"events.avsc": EVENTS})
     done = run("schema", "register", str(folder), "--split")
@@ -208,7 +208,7 @@ def test_a_folder_is_split(folder: Path, client: SchemaRegistryClient) -> None:
 
 
 def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) -> None:
-    """A reference can be a subject of the registry, at a version or the newest one."""
+    """A reference can name a subject of the registry, with a version or without one for the newest."""
     run("schema", "register", "cash", str(folder / "money.avsc"))
     (folder / "money.avsc").unlink()
     for target in ("cash", "cash:1"):
@@ -230,14 +230,14 @@ def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) ->
     ],
 )
 def test_wrong_manifests(folder: Path, manifest: str, message: str) -> None:
-    """A manifest with an error is named with the error; nothing is sent."""
+    """A manifest with an error is reported, and nothing is sent."""
     write_files(folder, {"schemas.toml": manifest})
     done = run("plan", str(folder))
     assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
 
 
 def test_circles_are_named(folder: Path) -> None:
-    """Files that need each other have no order in which they could be registered."""
+    """Files that refer to each other in a cycle are an error, because no order can register them."""
     import_other = 'syntax = "proto3"; import "{}";'
     write_files(folder, {"a.proto": import_other.format("b.proto"), "b.proto": import_other.format("a.proto")})
     (folder / "schemas.toml").unlink()

@@ -1,4 +1,4 @@
-"""The shapes of reports that systems of CI read, held to what those systems take."""
+"""Report formats for CI systems, checked against what those systems accept."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_sarif_follows_the_standard() -> None:
 
 
 def test_a_finding_is_the_same_when_it_moves() -> None:
-    """Code scanning follows a finding by its fingerprint, which holds no line."""
+    """The fingerprint of a finding does not contain its line, so code scanning recognises a moved finding."""
     moved = FileReport("dir/a,b: ü.avsc", Outcome.FAILED, (FileFinding.from_finding(FINDINGS[0], None),))
     at_line_4, nowhere = (build_sarif([FileReport("f", Outcome.FAILED, each.findings)]) for each in (REPORTS[0], moved))
     prints = [log["runs"][0]["results"][0]["partialFingerprints"]["steleFinding/v1"] for log in (at_line_4, nowhere)]
@@ -162,7 +162,7 @@ def test_a_finding_is_the_same_when_it_moves() -> None:
 
 
 def test_sarif_of_nothing() -> None:
-    """A run without findings is a log with no results, which closes what a run before had found."""
+    """A run without findings is a log without results, which closes earlier findings."""
     assert build_sarif([])["runs"][0]["results"] == []
 
 
@@ -177,7 +177,7 @@ def test_annotations_are_escaped() -> None:
 
 
 def test_junit_has_a_case_for_each_file() -> None:
-    """Breaking findings fail a case, warnings are its output, and what was not compared is skipped."""
+    """Breaking findings fail a case, warnings are in its output, and a file that was not compared is skipped."""
     root = ET.fromstring(render_junit(REPORTS))
     assert root.attrib == {"tests": "3", "failures": "1", "errors": "0"}
     cases = root.findall("testsuite/testcase")

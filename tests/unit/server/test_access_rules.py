@@ -1,4 +1,4 @@
-"""Rules of access at work: over HTTP, on two nodes, from files and from the entries of other makers."""
+"""Access rules in effect: over HTTP, on two nodes, from files and from the entries of other registries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCHEMA = {"schema": '"string"'}
 
 
 class Node:
-    """A node of a registry where the header `user` says who asks."""
+    """A node of a registry where the header `user` names the caller."""
 
     def __init__(self, registry: Registry, **settings: Any) -> None:
         values = {"access": "deny", "super_users": ("user:root",), **settings}
@@ -47,7 +47,7 @@ class Node:
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(self.front), base_url="http://registry")
 
     async def ask(self, user: str, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
-        """The answer to a request of a user; of an anonymous caller for ''."""
+        """Send a request as a user, or anonymously for '', and return the response."""
         return await self._http.request(method, path, json=body, headers={"user": user} if user else {}, **more)
 
     async def grant(self, rule: str, user: str = "root") -> httpx.Response:
@@ -73,7 +73,7 @@ READER = "allow user:ann reader subject orders"
 
 
 async def test_a_right_ends_at_the_next_request_on_every_node(nodes: tuple[Node, Node]) -> None:
-    """Also where the answer was given before and never changes, as that to a schema id."""
+    """A removed permission has no effect from the next request on, even for cached and immutable responses."""
     first, second = nodes
     assert (await first.ask("root", "POST", "/subjects/orders/versions", SCHEMA)).status_code == 200
     for node in nodes:
@@ -92,7 +92,7 @@ async def test_a_right_ends_at_the_next_request_on_every_node(nodes: tuple[Node,
 
 
 async def test_rules_are_managed_over_http(nodes: tuple[Node, Node]) -> None:
-    """Listed with their source, explained in words, removed once."""
+    """Rules are listed with their source, are explained, and can be removed once."""
     node, other = nodes
     assert (await node.grant("allow user:ann writter registry")).status_code == 422
     await node.grant(READER)
@@ -118,7 +118,7 @@ async def test_rules_are_managed_over_http(nodes: tuple[Node, Node]) -> None:
 
 
 async def test_nobody_locks_himself_out(nodes: tuple[Node, Node]) -> None:
-    """A change after which the caller could not undo it is refused; a super user may make it."""
+    """A change that the caller could not undo is refused; a super user may make it."""
     node, _ = nodes
     mine = "allow user:ann admin registry"
     await node.grant(mine)
@@ -138,7 +138,7 @@ async def test_nobody_locks_himself_out(nodes: tuple[Node, Node]) -> None:
 
 
 async def test_redpandas_entries_decide(nodes: tuple[Node, Node]) -> None:
-    """What was stored and ignored once is a rule: here, ann may write what begins with `orders`."""
+    """ACL entries of Redpanda's API are access rules: here, ann may write subjects that begin with `orders`."""
     node, other = nodes
     entry = {
         "principal": "User:ann",
@@ -186,12 +186,12 @@ async def test_redpandas_entries_decide(nodes: tuple[Node, Node]) -> None:
     ],
 )
 def test_which_rule_an_entry_of_redpanda_is(entry: Acl, rule: str) -> None:
-    """An entry for the registry covers no subject, as in the original."""
+    """Each ACL entry of Redpanda becomes one access rule; an entry for the registry covers no subject."""
     assert print_rule(make_rule(entry)) == rule
 
 
 def test_an_old_entry_with_a_host_that_is_no_address_only_denies() -> None:
-    """Releases before this one stored everything."""
+    """An old entry whose host is no address is ignored if it allows, and applies to all hosts if it denies."""
     allowing = msgspec.json.encode(Acl("User:ann", "*", "SUBJECT", "ALL", "ALLOW", host="here"))
     assert read_rules(allowing) == ()
     [rule] = read_rules(allowing.replace(b"ALLOW", b"DENY"))
@@ -222,13 +222,13 @@ bob:x:prn::/namespace:/group:o%2Fa*/schemas:*,READ_UPDATE;prn::/namespace:team,R
     ],
 )
 def test_pravegas_file_decides(user: str, operation: Operation, resource: str, allowed: bool) -> None:
-    """Its resources are parts of a tree, with wildcards, and its two permissions are several operations here."""
+    """Pravega's resources form a tree with wildcards, and each of its two permissions stands for several operations."""
     rules = AccessRules(parse_acl_file(PRAVEGA), default_allow=False)
     assert rules.decide(frozenset({f"user:{user}"}), operation, parse_resource(resource)).allowed is allowed
 
 
 def test_pravegas_file_has_users_and_hashes() -> None:
-    """The hash serves the authenticator; a wrong line is named."""
+    """The hashes of Pravega's file are read for the authenticator; the error for an invalid line names it."""
     assert [(user.name, user.password_hash) for user in parse_acl_users(PRAVEGA)][:2] == [
         ("admin", "$2y$05$abc"),
         ("ann", "1000"),
@@ -239,7 +239,7 @@ def test_pravegas_file_has_users_and_hashes() -> None:
 
 
 async def test_a_file_of_rules_is_read_again_when_it_changes(tmp_path: Path) -> None:
-    """A wrong one leaves the rules as they were; rules of a file cannot be changed through the API."""
+    """An invalid file leaves the rules unchanged; rules of a file cannot be changed through the API."""
     file = tmp_path / "rules.txt"
     file.write_text(f"# for the team\n{READER}\n")
     registry = await Registry.open(MemoryLog(MemoryStore()))
@@ -265,7 +265,7 @@ async def test_a_file_of_rules_is_read_again_when_it_changes(tmp_path: Path) -> 
 
 
 async def test_a_server_that_nobody_could_manage_does_not_start() -> None:
-    """A rule in the log is enough, or a super user."""
+    """A server needs a super user, or a rule in the log that allows managing access, to start."""
     registry = await Registry.open(MemoryLog(MemoryStore()))
     with pytest.raises(InvalidRequest, match="super_users"):
         Node(registry, super_users=())
@@ -277,7 +277,7 @@ async def test_a_server_that_nobody_could_manage_does_not_start() -> None:
 
 
 async def test_a_rule_that_cannot_be_understood_denies_everything() -> None:
-    """It may be one of a newer release that denies something."""
+    """An unreadable rule denies everything, since it may be a denial written by a newer release."""
     registry = await Registry.open(MemoryLog(MemoryStore()))
     node = Node(registry)
     await add_rule(registry, parse_rule(READER))
@@ -288,7 +288,7 @@ async def test_a_rule_that_cannot_be_understood_denies_everything() -> None:
 
 
 async def test_rules_of_addresses_heed_them(nodes: tuple[Node, Node]) -> None:
-    """An answer that one address got is not given to another."""
+    """With rules about addresses, a response to one address is not returned to another."""
     node, _ = nodes
     await node.ask("root", "POST", "/subjects/orders/versions", SCHEMA)
     await node.grant("allow user:ann reader subject orders from 10.0.0.9")
@@ -300,7 +300,7 @@ async def test_rules_of_addresses_heed_them(nodes: tuple[Node, Node]) -> None:
 
 
 async def test_rules_without_files_and_log_are_listed_too() -> None:
-    """A registry in a process of its own has none."""
+    """Rules can be listed and added in a registry without a server."""
     registry = await Registry.open(MemoryLog(MemoryStore()))
     assert (await list_rules(registry)).default == "allow"
     registry.access = RegistryAccess(registry)

@@ -1,4 +1,4 @@
-"""Answers that are given again: only as long as nothing they depend on has changed, and only to who asks the same."""
+"""The cache of responses: only while nothing they depend on has changed, and only for the same caller and request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def registry() -> AsyncIterator[Registry]:
 
 
 class Client:
-    """Asks a front, and tells whether the answer came from its cache."""
+    """Sends requests to a dispatcher, and reports whether the response came from its cache."""
 
     def __init__(self, registry: Registry, **settings: Any) -> None:
         self.metrics = Metrics()
@@ -55,14 +55,14 @@ class Client:
         )
 
     def count_hits(self) -> int:
-        """How many cached answers were given so far."""
+        """Return how many cached responses were returned so far."""
         text = self.metrics.render_metrics(self._registry)[0].decode()
         match = re.search(r"^stele_answer_cache_hits_total (\S+)$", text, re.MULTILINE)
         assert match is not None
         return int(float(match[1]))
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[bool, httpx.Response]:
-        """Whether the cache knew the answer, and the answer."""
+        """Return whether the cache had the response, and the response."""
         before = self.count_hits()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         response = await self._http.request(method, path, json=body, headers=named)
@@ -70,10 +70,10 @@ class Client:
         return self.count_hits() > before, response
 
     def find_at_once(self, method: str, path: str, body: Any = None) -> tuple[bytes, bytes, bytes] | None:
-        """What the connection of a request would write of itself."""
+        """Return what the connection of a request would write without the application."""
         request = self._http.build_request(method, path, json=body)
         headers = [(name.lower(), value) for name, value in request.headers.raw]
-        place = ("http", None)  # what httpx says
+        place = ("http", None)  # as httpx sends it
         incoming = ReceivedRequest(method, path.encode(), headers, request.content, place, "registry", "127.0.0.2")  # type: ignore[arg-type]
         return self.front.find_answer_at_once(incoming)
 
@@ -82,7 +82,7 @@ class Client:
         return await self.ask("POST", f"/subjects/{subject}/versions", {"schema": _TEXT % doc, **more})
 
     async def expect(self, path: str, *, known: bool) -> httpx.Response:
-        """The answer to a GET, which the cache must know or not."""
+        """Return the response to a GET; it must come from the cache, or must not."""
         hit, response = await self.ask("GET", path)
         assert hit is known, path
         assert response.status_code == 200
@@ -90,7 +90,7 @@ class Client:
 
 
 async def test_an_answer_is_given_again_until_its_subject_changes(registry: Registry) -> None:
-    """A version more in another subject ends nothing that is about this one; every other change does."""
+    """A new version in another subject does not invalidate a response about this one; every other change does."""
     client = Client(registry)
     await client.register("a")
     await client.register("b")
@@ -116,7 +116,7 @@ async def test_an_answer_is_given_again_until_its_subject_changes(registry: Regi
 
 
 async def test_a_list_of_names_is_given_again_until_there_is_another_name(registry: Registry) -> None:
-    """A version of a known subject ends it only where the subject had none that is active."""
+    """A new version of a known subject invalidates the list of names only if the subject had no active version."""
     client = Client(registry)
     await client.register("a")
     assert (await client.expect("/subjects", known=False)).json() == ["a"]
@@ -131,7 +131,7 @@ async def test_a_list_of_names_is_given_again_until_there_is_another_name(regist
 
 
 async def test_pages_of_names_are_parts_of_one_list(registry: Registry) -> None:
-    """Without the cache of answers, too: every list is as it is now, and every page as a slice of it."""
+    """Without a response cache, every list of names is current, and every page is a slice of it."""
     client = Client(registry, answer_cache_bytes=0)
 
     async def list_names(query: str = "") -> list[str]:
@@ -154,7 +154,7 @@ async def test_pages_of_names_are_parts_of_one_list(registry: Registry) -> None:
 
 
 async def test_a_schema_by_id_lasts_until_a_purge(registry: Registry) -> None:
-    """What never changes is not asked for again after other changes."""
+    """Only a purge invalidates the cached response of a schema by id."""
     client = Client(registry)
     await client.register("a")
     await client.expect("/schemas/ids/1", known=False)
@@ -167,7 +167,7 @@ async def test_a_schema_by_id_lasts_until_a_purge(registry: Registry) -> None:
 
 
 async def test_a_schema_that_stands_in_for_another_is_forgotten_with_the_first_own_version(registry: Registry) -> None:
-    """An answer about the subject of another context, or of an alias, ends when the name itself gets one."""
+    """A response found in another context or by an alias ends with the first version of the name itself."""
     client = Client(registry)
     await client.register(":.other:a")
     await client.register("z")
@@ -182,7 +182,7 @@ async def test_a_schema_that_stands_in_for_another_is_forgotten_with_the_first_o
 
 
 async def test_questions_with_a_body_are_answered_again(registry: Registry) -> None:
-    """Look-ups, checks and known schemas; their answers end as those of reads do. A new schema is registered."""
+    """Responses to look-ups, checks and known registrations are cached like reads; new schemas are registered."""
     client = Client(registry)
     assert (await client.register("a"))[0] is False
     questions = (
@@ -206,7 +206,7 @@ async def test_questions_with_a_body_are_answered_again(registry: Registry) -> N
 
 
 async def test_a_reference_to_the_latest_version_is_followed(registry: Registry) -> None:
-    """An answer about a schema that refers to another subject ends with the next version of that."""
+    """The next version of a referenced subject invalidates the response about the referring schema."""
     client = Client(registry)
     await client.register("target")
     body = {
@@ -220,7 +220,7 @@ async def test_a_reference_to_the_latest_version_is_followed(registry: Registry)
 
 
 async def test_the_answer_to_a_body_is_written_at_once_until_the_subject_changes(registry: Registry) -> None:
-    """That a known text was sent again is logged, as every POST; a body of another request is another question."""
+    """A cached response to a POST is written at once and logged; another body or path is another request."""
     client = Client(registry)
     await client.register("a b")
     body, other = {"schema": _TEXT % ""}, {"schema": _TEXT % "another"}
@@ -241,7 +241,7 @@ async def test_the_answer_to_a_body_is_written_at_once_until_the_subject_changes
 
 
 async def test_a_node_that_may_be_behind_catches_up_first(registry: Registry) -> None:
-    """What another node has written ends an answer although nobody here knows of it yet."""
+    """A change by another node invalidates a cached response, even before this node has read it."""
     store = MemoryStore()
     await registry.reset(MemoryLog(store))
     other = await Registry.open(MemoryLog(store))
@@ -258,7 +258,7 @@ async def test_a_node_that_may_be_behind_catches_up_first(registry: Registry) ->
 
 
 async def test_who_asks_otherwise_gets_his_own_answer(registry: Registry) -> None:
-    """Type, coding, host and tag are part of the question; HEAD and what depends on the clock are asked anew."""
+    """Media type, coding, host and entity tag are part of the key; HEAD and time-dependent responses are not cached."""
     client = Client(registry, compression_bytes=1)
     await client.register("a", "x" * 500)
     path = "/subjects/a/versions/latest"
@@ -288,7 +288,7 @@ async def test_who_asks_otherwise_gets_his_own_answer(registry: Registry) -> Non
 
 
 async def test_cache_is_bounded(registry: Registry) -> None:
-    """The answers that were not used for longest go when the bytes run out, and a giant is not kept at all."""
+    """The least recently used responses are dropped when the bytes run out; a very large one is never stored."""
     client = Client(registry, answer_cache_bytes=40_000)
     for number in range(30):
         await client.register("a", f"{number}")
@@ -307,7 +307,7 @@ async def test_cache_is_bounded(registry: Registry) -> None:
 
 
 async def test_a_changed_registry_ends_what_began_before(registry: Registry) -> None:
-    """An answer whose request began before the change it depends on is not kept, and nothing outlives a reset."""
+    """A response whose request began before a change it depends on is not stored, and a reset empties the cache."""
     client = Client(registry)
     cache = client.front.cache
     assert isinstance(cache, ResponseCache)
@@ -323,7 +323,7 @@ async def test_a_changed_registry_ends_what_began_before(registry: Registry) -> 
 
 
 def test_every_header_that_an_endpoint_reads_is_in_the_key() -> None:
-    """Whoever adds one learns here that answers depend on it. Those of PUT alone are not cached."""
+    """The key contains every header that an endpoint reads; headers of PUT only are not needed."""
     folder = Path(stele.__file__).parent / "apis"
     read = set()
     for path in folder.rglob("*.py"):
@@ -342,14 +342,14 @@ _opened: list[socket.socket] = []
 
 
 class _OpenFile(io.BufferedReader):
-    """A file that stays open for the next answer."""
+    """A file that stays open for the next response."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
 PATIENT = {"STELE_HEADER_SECONDS": "600", "STELE_IDLE_SECONDS": "600"}
-"""Variables of a server that closes no connection of a test that a busy machine holds up."""
+"""Settings of a server that does not close the connections of a test that a busy machine delays."""
 
 
 class Connection:
@@ -362,16 +362,16 @@ class Connection:
         _opened.append(self.socket)
 
     def makefile(self, _mode: str) -> _OpenFile:
-        """What an answer is read from."""
+        """Return the file that a response is read from."""
         return self._file
 
     def send(self, *lines: str) -> HTTPResponse:
-        """Send the lines of a head, and take the answer."""
+        """Send the lines of a head, and return the response."""
         self.socket.sendall("\r\n".join((*lines, "", "")).encode())
         return self.receive(lines[0].partition(" ")[0])
 
     def receive(self, method: str = "GET") -> HTTPResponse:
-        """Take one answer, whole."""
+        """Return one complete response."""
         response = HTTPResponse(self, method=method)  # type: ignore[arg-type]  # that makes a file
         response.begin()
         response.body = response.read()  # type: ignore[attr-defined]  # kept for the caller
@@ -379,7 +379,7 @@ class Connection:
 
 
 def test_a_connection_writes_what_the_server_would(tmp_path: Path) -> None:
-    """Answers that are ready are written at once, with every header; whoever wants another way of answering gets it."""
+    """Cached responses have every header; requests with special headers or forms get the right response, too."""
     with serving("--store", "memory:", folder=tmp_path, environ=PATIENT) as server:
         assert call(f"{server.url}/subjects/a/versions", "POST", {"schema": _TEXT % ("x" * 3000)}).status == 200
         path = "/subjects/a/versions/latest"
@@ -432,7 +432,7 @@ def test_a_connection_writes_what_the_server_would(tmp_path: Path) -> None:
 
 
 def test_a_connection_answers_known_questions_with_a_body(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """However the body arrives, and whatever comes before or after it; each request is logged once."""
+    """A cached response is returned however the body arrives; each request is logged once."""
     body = json.dumps({"schema": _TEXT % "x"})
     head = ("Host: r", "Content-Type: application/json", f"Content-Length: {len(body)}")
     request_head = ("POST /subjects/a HTTP/1.1", *head)
@@ -481,7 +481,7 @@ def test_a_connection_answers_known_questions_with_a_body(tmp_path: Path, capfd:
 
 
 def test_no_answer_is_older_than_what_was_acknowledged(tmp_path: Path) -> None:
-    """Two processes over one file: what one has acknowledged the other one shows, at once."""
+    """With two processes over one file, one returns at once what the other has acknowledged."""
     with serving("--store", "sqlite:///log.db", "--workers", "2", folder=tmp_path, environ=PATIENT) as server:
         connections = [Connection(server.url) for _ in range(8)]
         for number in range(1, 40):

@@ -1,4 +1,4 @@
-"""Entity tags, life in caches, compression and other origins: what answers get before they leave."""
+"""Entity tags, caching headers, compression and CORS headers of responses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def server() -> Any:
     ],
 )
 def test_what_never_changes_is_kept_without_asking(server: httpx.Client, path: str, lasting: bool) -> None:
-    """A schema by its id is immutable for caches; all else is asked for again and answered by 304 until it changes."""
+    """A schema by its id is immutable for caches; all other responses are revalidated and get 304 until they change."""
     server.post("/subjects/:.other:s/versions", json=SCHEMA)
     first = server.get(path)
     assert first.status_code == 200
@@ -63,14 +63,14 @@ def test_what_never_changes_is_kept_without_asking(server: httpx.Client, path: s
 
 
 def test_guid_is_immutable(server: httpx.Client) -> None:
-    """A schema got by its GUID never changes either."""
+    """A schema by its GUID is immutable, too."""
     guid = server.get("/schemas/ids/1").json()["guid"]
     assert "immutable" in server.get(f"/schemas/guids/{guid}").headers["cache-control"]
     assert "immutable" not in server.get(f"/schemas/guids/{guid}/ids").headers["cache-control"]
 
 
 def test_a_change_gets_another_tag(server: httpx.Client) -> None:
-    """The tag of a list is another one when the list is; errors are never kept."""
+    """The entity tag of a list changes with the list; errors are never cached."""
     before = server.get("/subjects").headers["etag"]
     server.post("/subjects/new/versions", json=SCHEMA)
     assert server.get("/subjects", headers={"if-none-match": before}).status_code == 200
@@ -81,7 +81,7 @@ def test_a_change_gets_another_tag(server: httpx.Client) -> None:
 
 @pytest.mark.parametrize("path", ["/schemas/ids/2", "/subjects/long/versions/1", "/schemas/ids/2?fetchMaxId=true"])
 def test_long_answers_are_compressed(server: httpx.Client, path: str) -> None:
-    """From 1 KiB on a body comes in the coding the client likes best; short ones and unknown codings stay plain."""
+    """From 1 KiB on a body has the coding that the client prefers; short ones and unknown codings stay plain."""
     plain = server.get(path, headers={"accept-encoding": "identity"})
     assert "content-encoding" not in plain.headers
     for accept_encoding, coding in {
@@ -104,7 +104,7 @@ def test_long_answers_are_compressed(server: httpx.Client, path: str) -> None:
 
 
 def test_other_origins_read_where_they_are_named(server: httpx.Client) -> None:
-    """Pages of a named origin get marks on every answer, errors too, and on preflights; others get none."""
+    """Named origins get CORS headers on every response, errors and preflights included; other origins get none."""
     named = {"origin": "https://ui.example.org"}
     for path in ("/schemas/ids/1", "/subjects", "/schemas/ids/77"):
         answer = server.get(path, headers=named)
@@ -122,7 +122,7 @@ def test_other_origins_read_where_they_are_named(server: httpx.Client) -> None:
 
 
 def test_no_origin_is_named_by_default() -> None:
-    """Without the setting no answer has marks."""
+    """Without the setting no response has CORS headers."""
     running = InProcessServer(ServerSettings(store="memory:"))
     with httpx.Client(transport=InProcessTransport(running), base_url="http://stele") as client:
         answer = client.get("/subjects", headers={"origin": "https://ui.example.org"})
@@ -131,7 +131,7 @@ def test_no_origin_is_named_by_default() -> None:
 
 
 def test_the_settings_decide() -> None:
-    """0 seconds makes caches ask, 0 bytes compresses nothing, and what is no origin is refused."""
+    """With 0 seconds caches always revalidate, 0 bytes turns compression off, and an invalid origin is refused."""
     always = AnswerOptions(cache_seconds=0, compression_bytes=0)
     assert (b"cache-control", b"no-cache") in always.caching_headers(b"x", immutable=True)
     assert always.choose_encoding(b"gzip", 1_000_000) == ""
@@ -142,7 +142,7 @@ def test_the_settings_decide() -> None:
 
 @pytest.mark.parametrize("path", ["/subjects/s/versions", "/api/infer", "/api/check"])
 def test_a_body_of_very_many_values_is_refused(server: httpx.Client, path: str) -> None:
-    """Thirteen megabytes of empty lists would keep the decoder busy for seconds, and everybody else waiting."""
+    """A body of 13 MB of empty lists is refused, since decoding it would block the server for seconds."""
     body = b'{"to":"avro","format":"avro","schema":"x","samples":[' + b",".join([b"[]"] * 4_000_000) + b"]}"
     with limit_time(5, time.monotonic):
         answer = server.post(path, content=body, headers={"content-type": "application/json"})

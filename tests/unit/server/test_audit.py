@@ -1,4 +1,4 @@
-"""The audit trail of a server: refusals, who gets it, and that nothing is lost when a receiver is away."""
+"""The audit trail of a server: refusals, receivers, and delivery after a receiver was unavailable."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from stele.service.audit_file import AuditFile, find_files
 
 
 class Collector:
-    """A receiver in this process that can be away."""
+    """A receiver in this process that can be unavailable."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
         self.is_away = False
 
     async def send_lines(self, lines: Sequence[bytes]) -> None:
-        """Take them, or not."""
+        """Store the lines, or raise `DeliveryFailed`."""
         if self.is_away:
             raise DeliveryFailed("away")
         self.lines.extend(lines)
@@ -50,12 +50,12 @@ def append(path: Path, first: int, last: int, **limits: int) -> None:
 
 
 def numbers_of(lines: Sequence[bytes]) -> list[int]:
-    """The numbers of lines."""
+    """Return the numbers of lines."""
     return [read_line(line).number for line in lines]
 
 
 def test_refusals_and_changes_of_a_server_are_in_its_trail(tmp_path: Path) -> None:
-    """Who was refused what is written with address and path, without the query; the API has the changes."""
+    """Refused requests are recorded with address and path, without the query; changes are in the file and the API."""
     path = tmp_path / "audit.jsonl"
     server = InProcessServer(ServerSettings(store="memory:", audit_file=str(path)))
     try:
@@ -82,7 +82,7 @@ def test_refusals_and_changes_of_a_server_are_in_its_trail(tmp_path: Path) -> No
 
 
 def test_the_command_names_the_first_broken_line(tmp_path: Path) -> None:
-    """Exit 1 and the line; the next file is held to the end of the one before."""
+    """`audit verify` exits with 1 and the broken line, also if a file does not continue the one before."""
     path = tmp_path / "audit.jsonl"
     append(path, 1, 40, max_bytes=2000, most_files=2)
     files = [str(file) for file in find_files(path)]
@@ -96,7 +96,7 @@ def test_the_command_names_the_first_broken_line(tmp_path: Path) -> None:
 
 
 async def test_a_receiver_gets_every_line_also_after_a_restart(tmp_path: Path) -> None:
-    """What was written while it was away, or while nobody delivered, comes later; in order, none twice."""
+    """Lines written while the receiver or the forwarder was down are delivered later, in order and only once."""
     path, receiver = tmp_path / "audit.jsonl", Collector()
     append(path, 1, 3)
     forwarder = AuditForwarder(path, "webhook", receiver)
@@ -121,7 +121,7 @@ async def test_a_receiver_gets_every_line_also_after_a_restart(tmp_path: Path) -
 
 
 async def test_lines_of_deleted_files_are_counted(tmp_path: Path) -> None:
-    """A receiver that was away for too long misses what was deleted, and the number of lines is told."""
+    """A receiver that was unavailable for too long misses deleted lines, and their number is reported."""
     path, receiver = tmp_path / "audit.jsonl", Collector()
     append(path, 1, 60, max_bytes=2000, most_files=2)
     forwarder = AuditForwarder(path, "webhook", receiver)
@@ -135,7 +135,7 @@ async def test_lines_of_deleted_files_are_counted(tmp_path: Path) -> None:
 
 
 async def test_syslog_messages_arrive(tmp_path: Path) -> None:
-    """By UDP as datagrams and by TCP with counted octets, in the form of RFC 5424."""
+    """Messages arrive by UDP as datagrams and by TCP with octet counting, in the form of RFC 5424."""
     path = tmp_path / "audit.jsonl"
     append(path, 1, 2)
     lines = path.read_bytes().splitlines()
@@ -162,7 +162,7 @@ async def test_syslog_messages_arrive(tmp_path: Path) -> None:
 
 @contextmanager
 def webhook(statuses: list[int], bodies: list[bytes], done: threading.Semaphore) -> Iterator[str]:
-    """A server that answers with these statuses, one after another, keeps what it got, and says when it is done."""
+    """Run a server that answers with these statuses in turn, stores the bodies, and releases `done` at the end."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -174,7 +174,7 @@ def webhook(statuses: list[int], bodies: list[bytes], done: threading.Semaphore)
                 done.release()
 
         def log_message(self, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -185,7 +185,7 @@ def webhook(statuses: list[int], bodies: list[bytes], done: threading.Semaphore)
 
 
 async def test_a_webhook_gets_lines_until_it_takes_them(tmp_path: Path) -> None:
-    """A failure and a redirect are no delivery; the same lines come again."""
+    """A failure and a redirect do not count as delivery; the same lines are sent again."""
     path, bodies, arrived = tmp_path / "audit.jsonl", list[bytes](), threading.Semaphore(0)
     append(path, 1, 2)
     with webhook([500, 302, 200], bodies, arrived) as url:
@@ -205,6 +205,6 @@ async def test_a_webhook_gets_lines_until_it_takes_them(tmp_path: Path) -> None:
     ids=str,
 )
 def test_wrong_settings_are_named(settings: dict[str, str]) -> None:
-    """A setting that names no receiver or key is refused at the start."""
+    """An invalid receiver or key in the settings is refused at the start."""
     with pytest.raises(InvalidRequest, match=next(iter(settings))):
         load_settings(settings)

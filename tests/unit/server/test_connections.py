@@ -1,4 +1,4 @@
-"""Connections that wait too long are closed, and the server does not take its own pauses for theirs."""
+"""Connections that wait too long are closed; pauses of the server itself do not count."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from stele.server.settings import ServerSettings
 
 
 class WaitingConnection:
-    """Stands for a connection whose client has to send something; notes when it was closed."""
+    """Simulates a connection that waits for its client, and records when it was closed."""
 
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.is_closed = asyncio.Event()
 
     def give_up(self) -> None:
-        """Note the time."""
+        """Record the time."""
         self.closed_at = asyncio.get_running_loop().time()
         self.is_closed.set()
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.8])
 async def test_a_held_up_loop_is_no_fault_of_a_client(pause: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was stopped, or got no processor, has read nothing: clients get that time on top."""
+    """After a pause of the process, clients get that time in addition."""
     monkeypatch.setattr(connections, "_SWEEP_SECONDS", 0.05)
     table, waiting = ConnectionTable(ConnectionLimits(), lambda reason: None), WaitingConnection()
     table.begin_wait(cast("Any", waiting), (until := asyncio.get_running_loop().time() + 0.3))
@@ -43,7 +43,7 @@ async def test_a_held_up_loop_is_no_fault_of_a_client(pause: float, monkeypatch:
 
 
 def test_no_connection_becomes_a_web_socket(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library for web sockets, where one is installed, would take connections out of their bounds and count."""
+    """An installed web socket library does not take over connections, which would bypass their limits."""
     monkeypatch.setattr("uvicorn.protocols.websockets.auto.AutoWebSocketsProtocol", object)
     monkeypatch.setattr(run, "make_worker_app", lambda: None)
     config = run._make_config(ServerSettings())

@@ -1,4 +1,4 @@
-"""Forged, stale and confused credentials over HTTP, and guesses at passwords: each is refused, at a bounded cost."""
+"""Forged, expired and confused credentials over HTTP, and password guessing: all are refused, at a limited cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATHS = ("/subjects", "/v1/groups", "/schemagroups", "/schema-repo", "/api/journ
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of a server that takes tokens of the issuer, and the password `one` of ann."""
+    """A client of a server that accepts tokens of the issuer, and the password `one` of ann."""
     folder = tmp_path_factory.mktemp("credentials")
     (folder / "keys.json").write_text(json.dumps(ISSUER.key_set))
     (folder / "users").write_text(bcrypt_line("ann", "one"))
@@ -47,19 +47,19 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def claims(**more: Any) -> dict[str, Any]:
-    """What a good token says."""
+    """Return the claims of a valid token."""
     now = int(time.time())
     return {"iss": ISSUER.url, "aud": ISSUER.audience, "sub": "ann", "iat": now, "exp": now + 60, **more}
 
 
 def make_unsigned_token(header: dict[str, Any], signature: bytes = b"") -> str:
-    """A token with any header and signature."""
+    """Return a token with any header and signature."""
     parts = [json.dumps(header).encode(), json.dumps(claims()).encode(), signature]
     return ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
 
 
 def make_confused_token() -> str:
-    """A token whose HMAC has the public key for its secret."""
+    """Return a token whose HMAC uses the public key as its secret."""
     import hashlib
     import hmac
 
@@ -70,7 +70,7 @@ def make_confused_token() -> str:
 
 
 def make_foreign_token(**header: Any) -> str:
-    """A token that another key signed, and that says where to find it."""
+    """Return a token that is signed with another key and names where to find that key."""
     key = rsa.generate_private_key(65537, 2048)
     return jwt.encode(claims(), key, "RS256", headers={"kid": ISSUER.key_id, **header})
 
@@ -103,7 +103,7 @@ TOKENS: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("name", TOKENS)
 def test_no_forged_token_is_believed(client: httpx.Client, name: str) -> None:
-    """401 in every dialect, and no word of the token in the answer; a good one is let in."""
+    """A forged token gets a 401 in every dialect, and no part of it is in the response; a valid one is accepted."""
     token = TOKENS[name]()
     for path in PATHS:
         answer = client.get(path, headers={"authorization": f"Bearer {token}"})
@@ -115,7 +115,7 @@ def test_no_forged_token_is_believed(client: httpx.Client, name: str) -> None:
 
 
 def test_guesses_at_passwords_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are rates, guesses beyond them are not even tried, and who is known goes on."""
+    """With rate limits, password guesses beyond them are not verified, and cached callers are not affected."""
     (tmp_path / "users").write_text(bcrypt_line("ann", "one"))
     settings = ServerSettings(
         store="memory:",

@@ -20,7 +20,7 @@ from stele.storage.memory import MemoryLog
 
 @pytest.fixture(scope="module")
 def front() -> Dispatcher:
-    """A front with every dialect."""
+    """A dispatcher with every dialect."""
     dispatcher = build_dispatcher(Registry(MemoryLog()), ServerSettings(), Metrics())
     assert isinstance(dispatcher, Dispatcher)
     return dispatcher
@@ -28,7 +28,7 @@ def front() -> Dispatcher:
 
 @pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 def test_every_path_of_a_dialect_reaches_it(dialect: DialectEntry, front: Dispatcher) -> None:
-    """At the root, below its name and on its own port; OpenSchema's paths at the root are told by their media type."""
+    """Paths work at the root, below the dialect's name and on its own port; OpenSchema is selected by media type."""
     app = dialect.build(Registry(MemoryLog()), dialect.options(ServerSettings()))
     mount = front._names[dialect.name]
     paths = {route.path_format for route in app.routes if isinstance(route, HTTPRoute)}
@@ -43,7 +43,7 @@ def test_every_path_of_a_dialect_reaches_it(dialect: DialectEntry, front: Dispat
 
 
 async def test_registries_share_a_dialect_and_nothing_else() -> None:
-    """Two registries answer side by side, each about itself, though one application reads their requests."""
+    """Two registries answer side by side, each about itself, although they share one application."""
     async with AsyncExitStack() as stack:
         clients = []
         for name in ("first", "second"):

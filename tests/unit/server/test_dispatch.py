@@ -1,4 +1,4 @@
-"""The ASGI front by itself: who is asking, refused bodies, metrics; cached answers are in `test_answer_cache`."""
+"""The dispatcher alone: authentication, refused bodies, metrics; cached responses are in `test_answer_cache`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Pairs = Sequence[tuple[bytes, bytes]]
 
 
 class Client:
-    """Sends requests to an ASGI application and keeps the messages of the answer."""
+    """Sends requests to an ASGI application and stores the messages of the response."""
 
     def __init__(self, app: Dispatcher) -> None:
         self.app = app
@@ -34,7 +34,7 @@ class Client:
     async def ask(
         self, path: str, method: str = "GET", headers: Pairs = (), query: bytes = b"", raw: bytes = b""
     ) -> int:
-        """The status of the answer."""
+        """Send a request and return the status of the response."""
         self.messages.clear()
         scope = {
             "type": "http",
@@ -60,12 +60,12 @@ class Client:
 
     @property
     def headers(self) -> dict[bytes, bytes]:
-        """Headers of the answer."""
+        """Headers of the response."""
         return dict(self.messages[0]["headers"])
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with the path and the caller it was shown, or refuses when it was told to."""
+    """Answer with the path and the caller of the scope, or refuse if the scope has a refusal."""
     status = 200 if scope[REFUSAL] is None else 401
     body = f"{scope['path']} {scope[PRINCIPAL].name}".encode()
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(body))]})
@@ -73,7 +73,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 def mount_named(name: str, root: str = "") -> MountedDialect:
-    """A mount that answers with its name, the path and the base it was shown."""
+    """Return a mount that answers with its name, the path and the prefix of the scope."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         headers = [
@@ -88,18 +88,18 @@ def mount_named(name: str, root: str = "") -> MountedDialect:
 
 
 async def refusing(scope: Any, receive: Any, send: Any) -> None:
-    """Refuses without reading."""
+    """Refuse a request without reading its body."""
     await send({"type": "http.response.start", "status": 413, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 def front(**more: Any) -> Dispatcher:
-    """A front over the two applications."""
+    """Return a dispatcher over the two applications."""
     return Dispatcher({"big": MountedDialect("big", refusing)}, MountedDialect("echo", echo), Metrics(), **more)
 
 
 async def test_every_request_passes_the_authenticator() -> None:
-    """Whoever cannot prove who he is gets 401, also where an answer is known; others arrive with their name."""
+    """A caller without valid credentials gets 401, even if the response is cached; others arrive with their name."""
 
     def by_token(headers: Headers) -> Principal:
         for name, value in headers:
@@ -121,7 +121,7 @@ async def test_every_request_passes_the_authenticator() -> None:
 
 
 async def test_request_ids_are_echoed_only_when_harmless() -> None:
-    """An id a client made up is repeated when it is short and printable; otherwise the server makes one."""
+    """A client's request id is returned if it is short and printable; otherwise the server makes one."""
     client = Client(front())
     await client.ask("/x", headers=[(b"x-request-id", b"mine")])
     assert client.headers[b"x-request-id"] == b"mine"
@@ -131,7 +131,7 @@ async def test_request_ids_are_echoed_only_when_harmless() -> None:
 
 
 async def test_a_refused_body_is_read_to_its_end() -> None:
-    """The client gets to see the 413 instead of a connection that breaks while it is still sending."""
+    """The client receives the 413 instead of a broken connection while it is still sending."""
     client = Client(front())
     client.body = [b"x" * 1000] * 50
     assert await client.ask("/big", "POST") == 413
@@ -146,7 +146,7 @@ async def test_encoded_slashes_stay_inside_their_name() -> None:
 
 
 async def test_metrics_have_no_label_a_client_can_choose() -> None:
-    """Paths and methods nobody serves are one label each, and cached answers are counted exactly."""
+    """Unknown paths and methods have one label each, and cached responses are counted exactly."""
     metrics = Metrics()
     app = Dispatcher({}, MountedDialect("echo", echo), metrics)
     client = Client(app)
@@ -163,7 +163,7 @@ async def test_metrics_have_no_label_a_client_can_choose() -> None:
 
 
 async def test_a_body_that_was_read_is_not_waited_for() -> None:
-    """A refusal after the last of the body goes out at once: nothing more comes from a client that waits for it."""
+    """A refusal after the end of the body is sent at once, without waiting for more data."""
 
     async def reads_first(scope: Any, receive: Any, send: Any) -> None:
         while (await receive())["more_body"]:
@@ -176,7 +176,7 @@ async def test_a_body_that_was_read_is_not_waited_for() -> None:
 
 
 async def test_the_longer_beginning_of_a_path_decides() -> None:
-    """A dialect can own `/v1/metadata` while another has the rest of `/v1`; what nobody has goes to the fallback."""
+    """A dialect can own `/v1/metadata` while another has the rest of `/v1`; all other paths go to the fallback."""
     mounts = {"v1": mount_named("groups"), "v1/metadata": mount_named("root")}
     client = Client(Dispatcher(mounts, mount_named("fallback"), Metrics()))
     for path, app in {
@@ -193,7 +193,7 @@ async def test_the_longer_beginning_of_a_path_decides() -> None:
 
 
 async def test_a_dialect_answers_below_its_name() -> None:
-    """A first segment that nobody owns may be the name of a dialect: it sees the rest, and what goes before links."""
+    """A first segment without an owner may be the name of a dialect, which gets the rest of the path and the prefix."""
     names = {"groups": mount_named("groups"), "repo": mount_named("repo")}
     client = Client(
         Dispatcher({"v1": names["groups"], "repo": names["repo"]}, mount_named("fallback"), Metrics(), names=names)
@@ -215,7 +215,7 @@ async def test_a_dialect_answers_below_its_name() -> None:
 
 
 async def test_a_port_can_belong_to_one_dialect() -> None:
-    """On its own port a dialect gets every path, with its root before it, and nobody else's cached answers."""
+    """On its own port a dialect gets every path, with its root in front, and no cached responses of other dialects."""
     own = mount_named("own", "/root")
     mounts = {"v1": mount_named("v1"), "root": own, "also": own}
     cache = ResponseCache(Registry(MemoryLog()), 100_000)
@@ -236,7 +236,7 @@ async def test_a_port_can_belong_to_one_dialect() -> None:
 
 
 def answering(name: str) -> MountedDialect:
-    """A dialect that says who it is."""
+    """Return a dialect that answers with its name."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         head = [(b"app", name.encode()), (b"path", scope["path"].encode())]
@@ -275,7 +275,7 @@ OTHER = "application/vnd.other.v1+json"
     ],
 )
 async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_type: str, app: str) -> None:
-    """A dialect with the paths of another is meant by who sends its media type, or would like it best of all."""
+    """A client selects a dialect by sending its media type, or by preferring it in `Accept`."""
     media = {OTHER: answering("other")}
     candidates = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
     headers = [pair for pair in candidates if pair[1]]
@@ -287,7 +287,7 @@ async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_typ
 
 
 async def test_media_types_choose_nothing_elsewhere() -> None:
-    """Below a prefix, on a port of its own, in documents and on paths of its own a dialect is what was asked for."""
+    """Below a prefix, on its own port, for documents and on paths of one dialect, media types select nothing."""
     root, own, media = answering("root"), answering("own"), {OTHER: answering("other")}
     front = Dispatcher({"v1": own}, root, Metrics(), names={"root": root, "own": own}, ports={9000: root}, media=media)
     client = Client(front)

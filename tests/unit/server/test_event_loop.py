@@ -1,4 +1,4 @@
-"""What is long is done in slices, or off the event loop: others are served meanwhile."""
+"""Long work is done in slices, or outside of the event loop, so that other requests are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LISTS = {
     "/schema-registry/v1/tenant/default/schema/s0": VERSIONS,
     "/openschema/subjects": SUBJECTS,
 }
-"""Lists of every dialect, and how many subjects or versions each looks at."""
+"""Lists of every dialect, and the number of subjects or versions that each reads."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -66,7 +66,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 @contextmanager
 def count_turns() -> Iterator[list[int]]:
-    """Count how often the event loop gets round while the block runs."""
+    """Count the iterations of the event loop while the block runs."""
     loop, turns = asyncio.get_running_loop(), [0]
 
     def count_turn() -> None:
@@ -85,7 +85,7 @@ def count_turns() -> Iterator[list[int]]:
 async def test_long_lists_are_made_in_slices(
     path: str, items: int, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others get their turn as often as a slice is over: with slices of no length, at every item of every list."""
+    """Other tasks run after each slice: with slices of zero length, at every item of every list."""
     monkeypatch.setattr(time_slices, "_SLICE_SECONDS", 0)
     with count_turns() as turns:
         answer = await client.get(path)
@@ -98,7 +98,7 @@ async def test_long_lists_are_made_in_slices(
 async def test_a_subject_of_many_versions_is_searched_in_slices(
     path: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether one of many versions is the new schema written differently is looked up while others get their turn."""
+    """Searching many versions for an equal schema is done in slices, so that other tasks run meanwhile."""
     monkeypatch.setattr(time_slices, "_SLICE_SECONDS", 0)
     monkeypatch.setattr(schemas, "_FEW_VERSIONS", VERSIONS - 1)  # fewer are searched in one slice
     with count_turns() as turns:
@@ -108,7 +108,7 @@ async def test_a_subject_of_many_versions_is_searched_in_slices(
 
 
 async def test_several_long_lists_take_turns() -> None:
-    """Of ten lists one advances in each iteration of the loop, so that ten do not keep others waiting longer."""
+    """Of ten lists only one advances in each iteration of the loop, so that ten do not delay others more than one."""
     slices, loop, steps, most = time_slices.TimeSlices(), asyncio.get_running_loop(), 0, 0
 
     async def go_through_list() -> None:
@@ -131,7 +131,7 @@ async def test_several_long_lists_take_turns() -> None:
 
 
 async def test_a_list_that_is_given_up_holds_up_nobody() -> None:
-    """Whoever leaves in the middle, or is cancelled while he waits, leaves his turn to the next one."""
+    """A list that ends early, or is cancelled while it waits, passes its turn to the next one."""
     slices = time_slices.TimeSlices()
 
     async def go_through_list(most: int) -> int:
@@ -152,7 +152,7 @@ async def test_a_list_that_is_given_up_holds_up_nobody() -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_long_bodies_are_decoded_off_the_loop(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of few values or of many: the length of a body decides."""
+    """Long bodies are decoded in a thread, with few or many values."""
     threads = []
 
     def get_decoder(shape: type) -> Any:
@@ -181,7 +181,7 @@ async def test_long_bodies_are_decoded_off_the_loop(client: httpx.AsyncClient, m
     ids=["just fits", "numbers", "objects", "nested", "strings", "commas in strings", "quotes in strings", "escapes"],
 )
 def test_values_are_counted_outside_strings(item: bytes, count: int, is_refused: bool) -> None:
-    """As many values as keep the decoder busy for long are refused; long strings of whatever are taken."""
+    """Bodies with too many values are refused; long strings are accepted, whatever they contain."""
     body = b'{"x":[' + b",".join([item] * count) + b"]}"
     if is_refused:
         with pytest.raises(TooLarge, match="values; the limit for one request is 100000"):

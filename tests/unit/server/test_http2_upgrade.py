@@ -20,7 +20,7 @@ HEAD = (
 
 @pytest.mark.parametrize("name", [b"Upgrade", b"upgrade", b"UPGRADE"])
 def test_the_offer_is_taken_out_of_the_head_alone(name: bytes) -> None:
-    """The head keeps its length and loses the offer; the body keeps what looks like one, other upgrades stay."""
+    """The head keeps its length and loses the offer; the same text in the body, and other upgrades, stay."""
     body = b"\r\nUpgrade: h2c\r\n"
     head = HEAD % (b"a", len(body), name)
     assert remove_upgrade_offer(head + body) == head.replace(name + b": h2c", b"offered: h2c") + body
@@ -29,7 +29,7 @@ def test_the_offer_is_taken_out_of_the_head_alone(name: bytes) -> None:
 
 
 def test_lines_wait_for_their_end() -> None:
-    """What a line has so far waits, unless the head is complete or the line too long to be the offer."""
+    """An incomplete line waits, unless the head is complete or the line is too long to be the offer."""
     assert split_whole_lines(b"GET / HTTP/1.1\r\nUpgra") == (b"GET / HTTP/1.1\r\n", b"Upgra")
     assert split_whole_lines(b"\r") == (b"", b"\r")
     for whole in (b"GET / HTTP/1.1\r\n\r\nrest", b"\r\nrest", b"GET /" + b"a" * 2000):
@@ -37,7 +37,7 @@ def test_lines_wait_for_their_end() -> None:
 
 
 def test_a_server_reads_the_body(tmp_path: Path) -> None:
-    """Requests with the offer and a body, whole, in parts and byte by byte, are answered by what their body says."""
+    """Requests with the offer are answered according to their body, sent complete, in parts or byte by byte."""
     doc = "\r\nUpgrade: h2c\r\n"
     text = json.dumps({"type": "fixed", "name": "F", "size": 4, "doc": doc})
     body = json.dumps({"schema": text}).encode()

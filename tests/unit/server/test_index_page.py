@@ -25,7 +25,7 @@ def http() -> Iterator[httpx.Client]:
 
 
 def test_a_browser_gets_a_page(http: httpx.Client) -> None:
-    """The page names every API with its document, and its links are relative: a proxy may put a prefix in front."""
+    """The page names every API with its document, and its links are relative, since a proxy may add a prefix."""
     answer = http.get("/", headers={"accept": BROWSER})
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     for dialect in DIALECTS:
@@ -38,7 +38,7 @@ def test_a_browser_gets_a_page(http: httpx.Client) -> None:
 
 
 def test_a_program_gets_the_same_as_json(http: httpx.Client) -> None:
-    """Accept: application/json gives the index; its paths are there."""
+    """Accept: application/json returns the index, and its paths exist."""
     index = json.loads(http.get("/", headers={"accept": "application/json"}).content)
     assert (index["status"], index["reason"], index["store"], index["schemas"]) == ("ready", "", "memory", 0)
     assert index["counts"] == {"schemas": 0, "subjects": 0, "versions": 0, "ids": 0, "position": 0}
@@ -50,10 +50,10 @@ def test_a_program_gets_the_same_as_json(http: httpx.Client) -> None:
     "accept", ["*/*", "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"]
 )
 def test_clients_of_the_confluent_api_get_its_answer(http: httpx.Client, accept: str) -> None:
-    """Clients that look whether a registry is there get the empty object, as from any registry with that API."""
+    """Clients that check whether a registry is there get the empty object of the Confluent API."""
     assert http.get("/", headers={"accept": accept}).json() == {}
 
 
 def test_a_port_of_one_dialect_has_no_index(http: httpx.Client) -> None:
-    """There `/` is the dialect's."""
+    """On the port of one dialect, `/` is answered by the dialect."""
     assert http.get("http://127.0.0.1:9999/", headers={"accept": BROWSER}).status_code == 404

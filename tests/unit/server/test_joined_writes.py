@@ -1,4 +1,4 @@
-"""An answer leaves in one call of the system; what streams leaves at once; nothing is lost or changes its place."""
+"""A response is sent in one system call, streams are sent at once, and no data are lost or reordered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stele.server.joined_writes import JoinedWriteTransport
 
 
 class RecordingTransport(asyncio.Transport):
-    """Keeps what each call wrote."""
+    """Records the data of each call."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
@@ -23,26 +23,26 @@ class RecordingTransport(asyncio.Transport):
         self.is_closed = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """One call of the system."""
+        """Record one system call."""
         assert not self.is_closed
         self.calls.append(bytes(data))
 
     def writelines(self, list_of_data: Any) -> None:
-        """One call of the system, too."""
+        """Record one system call with several parts."""
         self.write(b"".join(list_of_data))
 
     def close(self) -> None:
-        """Note that it is closed."""
+        """Record that the transport is closed."""
         self.is_closed = True
 
     abort = close
 
     def is_closing(self) -> bool:
-        """Whether it is closed."""
+        """Return whether the transport is closed."""
         return self.is_closed
 
     def get_write_buffer_size(self) -> int:
-        """All is sent at once."""
+        """Return 0: all data are sent at once."""
         return 0
 
 
@@ -51,13 +51,13 @@ Transports = tuple[JoinedWriteTransport, RecordingTransport]
 
 @pytest.fixture
 async def transports() -> Transports:
-    """A transport, and the one beneath it."""
+    """Return a joining transport, and the one that it wraps."""
     beneath = RecordingTransport()
     return JoinedWriteTransport(beneath, asyncio.get_running_loop()), beneath
 
 
 async def test_two_writes_of_one_turn_are_one(transports: Transports) -> None:
-    """The second write takes the first with it, and nothing is written again in the next turn."""
+    """The second write sends the first one with it, and nothing is written again in the next iteration of the loop."""
     transport, beneath = transports
     transport.write(b"head")
     assert (beneath.calls, transport.get_write_buffer_size()) == ([], 4)
@@ -68,7 +68,7 @@ async def test_two_writes_of_one_turn_are_one(transports: Transports) -> None:
 
 
 async def test_a_single_write_waits_for_one_turn(transports: Transports) -> None:
-    """The head of a stream that has nothing to say yet reaches its client."""
+    """A single write is sent in the next iteration, so the head of an idle stream reaches its client."""
     transport, beneath = transports
     transport.write(b"head")
     await asyncio.sleep(0)
@@ -76,7 +76,7 @@ async def test_a_single_write_waits_for_one_turn(transports: Transports) -> None
 
 
 async def test_much_is_written_at_once(transports: Transports) -> None:
-    """Large parts are neither held back nor copied, and come after what was held."""
+    """Large parts are neither held back nor copied, and are sent after held ones."""
     transport, beneath = transports
     transport.write(b"a" * 100_000)
     transport.write(b"head")
@@ -85,7 +85,7 @@ async def test_much_is_written_at_once(transports: Transports) -> None:
 
 
 async def test_what_is_written_now_comes_after_what_was_held(transports: Transports) -> None:
-    """The order stays."""
+    """`write_now` sends its data after held data."""
     transport, beneath = transports
     transport.write(b"first")
     transport.write_now(b"second")
@@ -94,7 +94,7 @@ async def test_what_is_written_now_comes_after_what_was_held(transports: Transpo
 
 @pytest.mark.parametrize(("end", "calls"), [("close", [b"end"]), ("abort", [])])
 async def test_a_close_writes_what_was_held(transports: Transports, end: str, calls: list[bytes]) -> None:
-    """A connection that is closed loses nothing, one that is aborted what it held; nothing is written afterwards."""
+    """Closing sends held data, aborting drops them; nothing is written afterwards."""
     transport, beneath = transports
     transport.write(b"end")
     getattr(transport, end)()
@@ -103,7 +103,7 @@ async def test_a_close_writes_what_was_held(transports: Transports, end: str, ca
 
 
 async def test_nothing_is_written_to_a_client_that_left(transports: Transports) -> None:
-    """The connection may end between a write and the next turn."""
+    """Held data are dropped if the connection ends before the next iteration."""
     transport, beneath = transports
     transport.write(b"head")
     beneath.close()
@@ -123,7 +123,7 @@ async def _answer(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.parametrize(("path", "bodies"), [("whole", [b"whole"]), ("parts", [b"", b"parts", b"whole"])])
 async def test_an_answer_is_one_write(path: str, bodies: list[bytes]) -> None:
-    """Head and body leave together; of an answer in parts each one leaves when the application sends it."""
+    """Head and body are sent together; each part of a streamed response is sent when the application sends it."""
     config = uvicorn.Config(_answer, ws="none", lifespan="off", log_config=None)
     config.load()
     table, beneath = ConnectionTable(ConnectionLimits(), lambda reason: None), RecordingTransport()

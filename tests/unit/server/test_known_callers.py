@@ -1,4 +1,4 @@
-"""Answers that a connection gives at once to callers it knows: none outlives the credentials or the right behind it."""
+"""Cached responses for known callers: none is returned after the credentials or the permission end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ISSUER = TokenIssuer()
 
 
 class Node:
-    """A server that takes passwords, keys and tokens, with one schema; ann, the keys and the tokens may read it."""
+    """A server with passwords, keys and tokens, and one schema, which ann, the keys and the tokens may read."""
 
     def __init__(self, registry: Registry, folder: Path) -> None:
         self.folder = folder
@@ -60,34 +60,34 @@ class Node:
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(self.front), base_url="http://127.0.0.1")
 
     def write_passwords(self, of_ann: str) -> None:
-        """Write the file with the users anew."""
+        """Write a new file with the users."""
         (self.folder / "users").write_text(bcrypt_line("ann", of_ann) + bcrypt_line("root", "zero"))
 
     async def ask(self, *headers: Pair, method: str = "GET", path: str = PATH, body: object = None) -> int:
-        """The status of the answer to a whole request."""
+        """Send a complete request and return the status of the response."""
         return (await self._http.request(method, path, json=body, headers=list(headers))).status_code
 
     def answers_at_once(self, *headers: Pair, client: str = "127.0.0.1") -> bool:
-        """Whether the connection of such a request would answer by itself."""
+        """Return whether the connection of such a request would answer from the cache."""
         sent = self._http.build_request("GET", PATH, headers=list(headers)).headers.raw
         pairs = [(name.lower(), value) for name, value in sent]
-        place = ("http", None)  # what httpx says
+        place = ("http", None)  # as httpx sends it
         request = ReceivedRequest("GET", PATH.encode(), pairs, b"", place, "127.0.0.1", client)  # type: ignore[arg-type]
         return self.front.find_answer_at_once(request) is not None
 
     async def require_known(self, *headers: Pair) -> None:
-        """Ask until the connection would answer by itself."""
+        """Send requests until the connection would answer from the cache."""
         assert await self.ask(*headers) == 200
         assert self.answers_at_once(*headers)
 
 
 def basic(user: str, password: str) -> Pair:
-    """The header with a password."""
+    """Return the header with a password."""
     return "authorization", "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
 def bearer(token: str) -> Pair:
-    """The header with a token."""
+    """Return the header with a token."""
     return "authorization", f"Bearer {token}"
 
 
@@ -108,7 +108,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 async def test_an_answer_is_that_of_its_caller(node: Node) -> None:
-    """What one caller got is not given to another, to nobody, to a wrong password, nor for two proofs at a time."""
+    """A cached response is not returned for other, missing, wrong or duplicate credentials."""
     await node.require_known(ANN)
     assert node.answers_at_once(ANN)
     token, other = bearer(ISSUER.sign_token(sub="eve")), basic("ann", "two")
@@ -120,7 +120,7 @@ async def test_an_answer_is_that_of_its_caller(node: Node) -> None:
 
 
 async def test_a_revoked_key_ends_at_the_next_request(node: Node) -> None:
-    """In each of the headers that a key may stand in."""
+    """A revoked key is refused at the next request, in each header that can contain it."""
     key_id, _, key = await api_keys.create_api_key(node.registry, "service", ["readers"])
     shapes = [bearer(key), ("x-api-key", key), basic(key_id, key)]
     for shape in shapes:
@@ -132,7 +132,7 @@ async def test_a_revoked_key_ends_at_the_next_request(node: Node) -> None:
 
 
 async def test_a_right_that_ends_takes_its_answers_along(node: Node) -> None:
-    """The rule in the log or in the file goes; the credentials stay good."""
+    """When a rule in the log or in a file is removed, its cached responses end, although the credentials stay valid."""
     token = bearer(ISSUER.sign_token(sub="eve", groups=["readers"]))
     await node.require_known(token)
     await node.require_known(ANN)
@@ -147,19 +147,19 @@ async def test_a_right_that_ends_takes_its_answers_along(node: Node) -> None:
 
 
 async def test_a_changed_password_ends_at_the_next_request(node: Node) -> None:
-    """Within the second in which the file is looked at again; the new one counts then."""
+    """After the file has changed, the old password is refused and the new one accepted."""
     await node.require_known(ANN)
     node.write_passwords("another")
     passwords = node.authenticator._passwords
     assert passwords is not None
-    passwords._files[0]._look_at = 0.0  # else it looks within a second
+    passwords._files[0]._look_at = 0.0  # otherwise it checks the file within a second
     assert not node.answers_at_once(ANN)
     assert await node.ask(ANN) == 401
     await node.require_known(basic("ann", "another"))
 
 
 async def test_a_token_and_a_key_end_to_the_moment(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token holds for its time and not longer, whatever was answered before."""
+    """A cached response for a token ends at the moment when the token expires."""
     ends = int(time.time()) + 200
     token = bearer(ISSUER.sign_token(sub="eve", groups=["readers"], exp=ends))
     await node.require_known(token)
@@ -169,7 +169,7 @@ async def test_a_token_and_a_key_end_to_the_moment(node: Node, monkeypatch: pyte
 
 
 async def test_rules_about_addresses_leave_it_to_the_server(node: Node) -> None:
-    """Where a rule names an address, a proxy may say another one than that of the connection."""
+    """With rules about addresses, a connection does not answer from the cache: a proxy may name another address."""
     await node.require_known(ANN)
     await add_rule(node.registry, parse_rule("deny user:ann read subject orders from 10.0.0.9"))
     assert await node.ask(ANN) == 200
@@ -177,6 +177,6 @@ async def test_rules_about_addresses_leave_it_to_the_server(node: Node) -> None:
     assert cache is not None
     for key, answer in list(cache._answers.items()):
         principal = key[3][0] if isinstance(key[3], tuple) else key[3]
-        cache.keep_answer((*key[:3], principal, *key[4:]), answer)  # as if the rule had come amid the request
+        cache.keep_answer((*key[:3], principal, *key[4:]), answer)  # as if the rule had been added during the request
     assert not node.answers_at_once(ANN)
     assert not node.answers_at_once(ANN, client="10.0.0.9")

@@ -1,4 +1,4 @@
-"""What the logs show."""
+"""The content of the logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stele.server.log_config import TimeStamper, configure_logs
 
 @pytest.mark.parametrize("shape", ["console", "json"])
 def test_tracebacks_show_no_variables(shape: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """A traceback says where, and leaves out the variables: printing them all can take a minute, and leak bodies."""
+    """A traceback has no variables: printing them can take a minute, and reveal request bodies."""
     configure_logs("info", shape)  # type: ignore[arg-type]  # the two shapes there are
     try:
         _fail("hunter" + str(2))
@@ -36,7 +36,7 @@ def _fail(secret: str) -> float:
 
 @pytest.mark.parametrize("shape", ["console", "json"])
 def test_a_log_that_cannot_be_written_stops_nobody(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are lost once nobody takes them: the stream was closed, or the other end of the pipe has gone."""
+    """Lines are lost when the stream is closed or the other end of the pipe has ended, and no error is raised."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
@@ -59,7 +59,7 @@ def test_a_log_that_cannot_be_written_stops_nobody(shape: str, monkeypatch: pyte
 def test_no_text_makes_a_line_or_commands_a_terminal(
     text: str, is_terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What strangers chose is one line of printable characters, beside a traceback, too."""
+    """Texts from clients stay one line of printable characters, also with a traceback."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
     configure_logs("info", "console")
     try:
@@ -84,7 +84,7 @@ def test_no_text_makes_a_line_or_commands_a_terminal(
     ],
 )
 def test_plain_lines_are_those_of_the_library(fields: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
-    """The quick way to write a line writes what structlog would write."""
+    """The fast renderer writes the same lines as structlog."""
     configure_logs("info", "console")
     try:
         for event in ("request", "a longer event than the column is wide"):
@@ -99,7 +99,7 @@ def test_plain_lines_are_those_of_the_library(fields: dict[str, object], capsys:
 
 
 def test_times_are_those_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Microseconds in UTC, also when the second changes and when the clock goes back."""
+    """Times have microseconds in UTC, also when the second changes and when the clock goes back."""
     stamp = TimeStamper()
     for at, microseconds in (
         (1_700_000_000, 250_000),

@@ -1,4 +1,4 @@
-"""What one caller may register: counted from the log, given back by purges, refused in the shape of each dialect."""
+"""Quotas of one caller: counted from the log, reduced by purges, refused in the form of each dialect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TYPES = ("int", "long", "float")
 
 
 class Registration(NamedTuple):
-    """A request of a dialect that registers a schema; status of its refusal."""
+    """A request of a dialect that registers a schema; status is that of its refusal."""
 
     method: str
     path: str
@@ -91,7 +91,7 @@ def client() -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("dialect", REGISTRATIONS)
 def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: str) -> None:
-    """The answer says how much the caller has and which setting is in the way; reads and other changes go on."""
+    """The response contains the number of schemas of the caller and the name of the setting; other requests succeed."""
     row = REGISTRATIONS[dialect]
     body = row.body if isinstance(row.body, str) else json.dumps(row.body)
     refused = client.request(row.method, row.path, content=body, headers={"content-type": row.content_type})
@@ -105,7 +105,7 @@ def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: s
 
 
 def test_refusals_are_counted(client: httpx.Client) -> None:
-    """The metric rises by one with each."""
+    """The metric increases by one with each refusal."""
 
     def count() -> float:
         return float(client.get("/metrics").text.partition("\nstele_quota_refusals ")[2].partition("\n")[0])
@@ -116,7 +116,7 @@ def test_refusals_are_counted(client: httpx.Client) -> None:
 
 
 async def register(registry: Registry, name: str, subject: str, text: str) -> None:
-    """Register a JSON schema as a caller; the empty name is the server itself."""
+    """Register a JSON schema as a caller; an empty name stands for the server itself."""
     token = CALLER.set(Caller(Principal(name)) if name else SYSTEM)
     try:
         await put(registry, text.encode(), SubjectKey("", subject))
@@ -125,7 +125,7 @@ async def register(registry: Registry, name: str, subject: str, text: str) -> No
 
 
 async def test_each_caller_has_a_quota_of_its_own() -> None:
-    """Others, super users and the server itself are not in the way, and a purge makes room."""
+    """Other callers, super users and the server itself do not use up a caller's quota, and a purge frees some."""
     registry = await Registry.open(MemoryLog(MemoryStore()), Limits(caller_schemas=2))
     registry.access = AccessControl(AccessRules((), default_allow=True), frozenset({"user:root"}))
     for number in range(2):
@@ -145,7 +145,7 @@ async def test_each_caller_has_a_quota_of_its_own() -> None:
 
 
 async def test_bytes_count_for_each_version() -> None:
-    """The same text in two subjects counts twice, and a batch that is taken back counts for nothing."""
+    """The same text in two subjects counts twice, and a batch that is rolled back does not count."""
     registry = await Registry.open(MemoryLog(MemoryStore()), Limits(caller_bytes=20))
     text = '"string"'
     await register(registry, "ann", "a", text)
@@ -159,7 +159,7 @@ async def test_bytes_count_for_each_version() -> None:
 
 
 async def test_a_node_that_starts_anew_knows_what_callers_have() -> None:
-    """The index that a node keeps equals the one that is made of a snapshot, whatever was deleted in between."""
+    """The index of a running node equals the one built from a snapshot, after any deletions."""
     registry = await Registry.open(MemoryLog(MemoryStore()), Limits(caller_schemas=10))
     await register(registry, "ann", "a", '"int"')
     await register(registry, "bob", "a", '"long"')

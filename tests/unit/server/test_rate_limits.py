@@ -1,4 +1,4 @@
-"""Rates of one caller: what is refused, for how long, how each dialect says it, and that memory stays bounded."""
+"""Rate limits of one caller: what is refused, for how long, in the form of each dialect, with limited memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stele.service.access import ANONYMOUS, Principal
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that advances only when the test moves it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -36,18 +36,18 @@ NO_LIMIT = Rate(0, 1)
 
 
 def make_limiter(clock: Clock, requests: Rate = TWO_PER_SECOND, changes: Rate = NO_LIMIT) -> RateLimiter:
-    """A limiter of two requests per second, three at once."""
+    """Return a limiter of two requests per second, with a burst of three."""
     return RateLimiter(requests, changes, clock)
 
 
 def ask(limiter: RateLimiter, times: int, address: str = "192.0.2.1", name: str = "", method: str = "GET") -> int:
-    """How many of some requests are let through."""
+    """Return how many of some requests are allowed."""
     principal = Principal(name) if name else ANONYMOUS
     return sum(limiter.find_refusal(principal, address, method) is None for _ in range(times))
 
 
 def test_a_burst_and_then_the_rate() -> None:
-    """A burst is let through, then as many as the rate says; refused requests count for nothing."""
+    """A burst is allowed, then as many requests as the rate; refused requests do not count."""
     clock = Clock()
     limiter = make_limiter(clock)
     assert ask(limiter, 10) == 3
@@ -58,7 +58,7 @@ def test_a_burst_and_then_the_rate() -> None:
 
 
 def test_the_wait_is_long_enough_and_no_longer() -> None:
-    """Whoever waits as long as he is told is let through."""
+    """A request after the returned waiting time is allowed."""
     clock = Clock()
     limiter = make_limiter(clock, Rate(0.1, 1))
     assert ask(limiter, 1) == 1
@@ -72,7 +72,7 @@ def test_the_wait_is_long_enough_and_no_longer() -> None:
 
 
 def test_callers_do_not_share() -> None:
-    """Principals count wherever they are; anonymous callers count by address, IPv6 hosts by their network."""
+    """Principals are counted at any address; anonymous callers by address, IPv6 hosts by their network."""
     limiter = make_limiter(Clock(), Rate(1, 1))
     assert ask(limiter, 2, name="ann") == 1
     assert ask(limiter, 1, address="192.0.2.9", name="ann") == 0
@@ -85,14 +85,14 @@ def test_callers_do_not_share() -> None:
 
 
 def test_changes_have_a_rate_of_their_own() -> None:
-    """A caller who has used up his changes still reads, and a refused change uses up no read."""
+    """A caller beyond the limit of changes can still read, and a refused change does not count as a request."""
     limiter = make_limiter(Clock(), Rate(1, 5), Rate(1, 2))
     assert ask(limiter, 10, method="POST") == 2
     assert ask(limiter, 10) == 3
 
 
 def test_very_many_callers_take_bounded_memory() -> None:
-    """A caller who has an address for every request makes the server remember no more than so many."""
+    """A caller with a new address for every request does not increase the memory beyond its limit."""
     clock = Clock()
     limiter = make_limiter(clock)
     for _ in range(3):
@@ -104,7 +104,7 @@ def test_very_many_callers_take_bounded_memory() -> None:
 
 
 def test_processes_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a forked process counts leaves less for the others."""
+    """Requests that a forked process counts reduce the rest for the other processes."""
     monkeypatch.setattr(rate_limits, "_shared_times", {})
     share_rates()
     clock = Clock()
@@ -119,7 +119,7 @@ def test_processes_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    """A client of a server that takes hardly any change."""
+    """A client of a server with a very low limit of changes."""
     server = InProcessServer(ServerSettings(store="memory:", changes_per_second=0.001, changes_burst=1))
     with httpx.Client(transport=InProcessTransport(server), base_url="http://127.0.0.1:8081") as client:
         client.put("/api/policies/first", content=json.dumps({"policy": "none"}))
@@ -129,7 +129,7 @@ def client() -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
 def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: str) -> None:
-    """429 with the seconds to wait, in the media type of the dialect's other errors; reads are answered."""
+    """The response is 429 with the seconds to wait, in the dialect's media type for errors; reads succeed."""
     change = CHANGES[dialect]
     body = change.body if isinstance(change.body, str) else json.dumps(change.body)
     headers = {"content-type": change.content_type}
@@ -146,7 +146,7 @@ def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: s
 
 
 def test_guesses_at_pages_of_the_server(tmp_path: Path) -> None:
-    """Passwords that are guessed at `/metrics` are 401, and 429 with the seconds to wait when they are too many."""
+    """Wrong passwords at `/metrics` get 401, and 429 with the seconds to wait beyond the rate."""
     (tmp_path / "users").write_text("")
     settings = ServerSettings(
         store="memory:",
@@ -166,7 +166,7 @@ def test_guesses_at_pages_of_the_server(tmp_path: Path) -> None:
 
 
 def test_refused_requests_are_counted(client: httpx.Client) -> None:
-    """The metric says which rate was passed."""
+    """The metric names the rate that was exceeded."""
     before = client.get("/metrics").text
     client.put("/api/policies/s", content=json.dumps({"policy": "none"}))
     name = 'stele_requests_limited_total{rate="changes"} '
@@ -175,7 +175,7 @@ def test_refused_requests_are_counted(client: httpx.Client) -> None:
 
 
 def test_answers_at_once_count_too(tmp_path: Path) -> None:
-    """Requests that a connection answers from the cache are refused like others."""
+    """Requests that a connection would answer from the cache are refused like others."""
     environ = {"STELE_REQUESTS_PER_SECOND": "0.001", "STELE_REQUESTS_BURST": "20"}
     with (
         serving("--store", "memory:", folder=tmp_path, environ=environ) as server,
@@ -190,7 +190,7 @@ def test_answers_at_once_count_too(tmp_path: Path) -> None:
 
 
 def test_a_rate_holds_for_all_workers(tmp_path: Path) -> None:
-    """Requests over many connections, which several workers answer, have one burst together."""
+    """Requests to several workers, over many connections, share one burst."""
     environ = {"STELE_REQUESTS_PER_SECOND": "0.001", "STELE_REQUESTS_BURST": "20"}
     with serving("--workers", "3", folder=tmp_path, environ=environ) as server:
         statuses = [httpx.get(f"{server.url}/subjects", timeout=60).status_code for _ in range(40)]

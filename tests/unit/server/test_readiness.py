@@ -1,4 +1,4 @@
-"""When a node says that it is ready, and what its metrics say of its log."""
+"""The readiness of a node, and the metrics of its log."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from stele.storage import open_log
 
 
 def read_metric(client: httpx.Client, name: str) -> float:
-    """The value of a gauge."""
+    """Return the value of a gauge."""
     match = re.search(rf"^{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)
     assert match is not None
     return float(match[1])
 
 
 def test_a_node_that_has_not_read_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node whose follower hangs says so, and is ready again once it has caught up."""
-    monkeypatch.setattr(app, "_MAX_AGE_SECONDS", 55.0)  # a busy machine may well forget it for a while
+    """A node whose follower hangs is not ready, and is ready again once it has caught up."""
+    monkeypatch.setattr(app, "_MAX_AGE_SECONDS", 55.0)  # a busy machine may delay the follower
     begun = time.monotonic()
     server = InProcessServer(ServerSettings(store=f"sqlite:///{tmp_path}/log.db"))
     try:
@@ -42,7 +42,7 @@ def test_a_node_that_has_not_read_its_log(tmp_path: Path, monkeypatch: pytest.Mo
             match = re.fullmatch(r"the log was last read to its end (\d+) seconds ago", body.pop("reason"))
             assert body == {"status": "catching up"}
             assert match is not None
-            # The follower had looked up to a second before it was stopped.
+            # The last check was up to a second before the follower was stopped.
             assert 60 <= int(match[1]) <= 60 + round(time.monotonic() - begun)
             assert read_metric(client, "stele_log_age_seconds") >= 60
             client.post("/subjects/a/versions", json={"schema": '"string"'})
@@ -58,7 +58,7 @@ async def _stop_following(registry: Registry) -> None:
 
 
 async def test_lag_is_what_others_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The follower notes how many records it lacked when it looked."""
+    """The follower records how many records it lacked when it checked the log."""
     url = f"sqlite:///{tmp_path}/log.db"
     registry = await Registry.open(await open_log(url))
     lags: list[int] = []
@@ -71,7 +71,7 @@ async def test_lag_is_what_others_wrote(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(registry, "_catch_up", note)
     writer = await Registry.open(await open_log(url))
     async with asyncio.timeout(120):
-        # Again where a record came just after the follower had looked how many there are.
+        # Repeat if a record was appended just after the follower had read the head.
         while not max(lags, default=0):
             await put(writer, record("a", *(f"f{number}" for number in range(writer.state.seq))))
             while registry.state.seq < writer.state.seq:  # noqa: ASYNC110 - the follower looks once in a while

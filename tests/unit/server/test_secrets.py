@@ -1,4 +1,4 @@
-"""Secrets of a server: sealed when it gets a key, told when it has the wrong one."""
+"""Secrets of a server: they are sealed when it gets a key, and a wrong key is reported."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ KEK = {"name": "k", "kmsType": "local-kms", "kmsKeyId": "1", "kmsProps": {"secre
 
 
 def read_files(folder: Path) -> bytes:
-    """All bytes of a store's files."""
+    """Return all bytes of a store's files."""
     return b"".join(path.read_bytes() for path in folder.glob("log.db*"))
 
 
 def read_metric(client: httpx.Client, name: str) -> float:
-    """The value of a gauge."""
+    """Return the value of a gauge."""
     match = re.search(rf"^{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)
     assert match is not None
     return float(match[1])
 
 
 def has_sealed_past(server: InProcessServer) -> bool:
-    """Whether a server says in its log that no record has a plain secret any more."""
+    """Return whether the server's log records that all secrets are sealed."""
     collection = server.registry.state.collections.get(COLLECTION)
     return collection is not None and HISTORY in collection.items
 
 
 def test_a_server_seals_what_it_finds_and_tells_a_wrong_key(tmp_path: Path) -> None:
-    """A plain secret is counted, leaves the files once there is a key, and is neither lost nor shown to another key."""
+    """A plain secret is counted, is removed from the files once there is a key, and cannot be read with another key."""
     keys = []
     for name in ("one", "two"):
         result = CliRunner().invoke(app, ["secrets", "create-key", str(tmp_path / name)])
@@ -76,6 +76,6 @@ def test_a_server_seals_what_it_finds_and_tells_a_wrong_key(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("source", ["key", "kms:aws-kms", "vault:x"])
 def test_a_source_that_is_none_is_refused_at_the_start(source: str) -> None:
-    """The setting is named."""
+    """The error for an invalid key source names the setting."""
     with pytest.raises(InvalidRequest, match="secrets_key"):
         load_settings({"secrets_key": source})

@@ -1,4 +1,4 @@
-"""What browsers are told about answers, and that no name becomes markup, a header or a log line of its own."""
+"""Security headers of responses; names never become markup, headers or log lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SPLITS = [
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    """A client of a server that holds subjects whose names want to be markup."""
+    """A client of a server with subjects whose names contain markup."""
     server = InProcessServer(ServerSettings(store="memory:"))
     with httpx.Client(transport=InProcessTransport(server), base_url="http://127.0.0.1:8081") as client:
         for name in EVIL_NAMES:
@@ -51,7 +51,7 @@ def client() -> Iterator[httpx.Client]:
 
 
 def test_no_answer_may_be_taken_for_something_else(client: httpx.Client) -> None:
-    """Every answer forbids sniffing, once: those of every dialect, of pages of operation, and errors."""
+    """Every response forbids content sniffing, once: of every dialect, of operations pages, and errors."""
     paths = ["/health/live", "/health/ready", "/metrics", "/", "/nothing/here", "/schemas/ids/99", "/config?x"]
     paths += [f"/_docs/{dialect.name}/openapi.json" for dialect in DIALECTS]
     paths += [f"/{dialect.name}/nobody/nothing" for dialect in DIALECTS]
@@ -61,7 +61,7 @@ def test_no_answer_may_be_taken_for_something_else(client: httpx.Client) -> None
 
 
 def collect_pages(client: httpx.Client) -> dict[str, httpx.Response]:
-    """Every HTML page but those of `/ui`, by path: the start page, and what pages link to."""
+    """Return every HTML page except those of `/ui`, by path: the start page, and linked pages."""
     pages: dict[str, httpx.Response] = {}
     pending = [
         "/",
@@ -84,7 +84,7 @@ def collect_pages(client: httpx.Client) -> dict[str, httpx.Response]:
 
 
 def test_names_are_no_markup_on_any_page(client: httpx.Client) -> None:
-    """Names, texts and config show as they are on every page, and no page runs a script or is framed."""
+    """Names, texts and config are escaped on every page, and no page runs a script or can be framed."""
     pages = collect_pages(client)
     assert len(pages) >= 5 + 2 * 4 * len(EVIL_NAMES)
     for path, answer in pages.items():
@@ -97,7 +97,7 @@ def test_names_are_no_markup_on_any_page(client: httpx.Client) -> None:
 
 
 def test_only_schema_repo_and_the_start_page_have_pages(client: httpx.Client) -> None:
-    """A route that answers with HTML is among the pages that the tests above walk."""
+    """Every route that returns HTML is among the pages of the tests above."""
     html_routes = set()
     for dialect in DIALECTS:
         document = client.get(f"/_docs/{dialect.name}/openapi.json").json()
@@ -112,7 +112,7 @@ def test_only_schema_repo_and_the_start_page_have_pages(client: httpx.Client) ->
 
 @pytest.mark.parametrize("name", SPLITS)
 def test_names_cannot_split_an_answer(client: httpx.Client, name: str) -> None:
-    """A line break in a name is refused or escaped: it never stands in a header."""
+    """A line break in a name is refused or escaped, and never appears in a header."""
     segment = quote(name, safe="")
     requests = [
         ("POST", f"/subjects/{segment}/versions", json.dumps({"schema": AVRO}), "application/json"),
@@ -147,7 +147,7 @@ def test_names_cannot_split_an_answer(client: httpx.Client, name: str) -> None:
 
 
 def test_answers_to_a_known_caller_are_his_own() -> None:
-    """Caches between server and caller do not keep what somebody saw with his rights."""
+    """Shared caches do not store responses to authenticated callers."""
     options = AnswerOptions()
     for immutable in (False, True):
         control = dict(options.caching_headers(b"x", immutable=immutable, private=True))[b"cache-control"]

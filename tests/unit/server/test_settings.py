@@ -1,4 +1,4 @@
-"""Settings reach what they bound, from every source."""
+"""Settings of limits take effect, from every source."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def test_limits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["max_schema_bytes", "max_references", "max_associations", "max_keys", "max_places"])
 def test_limits_that_are_none(name: str) -> None:
-    """A limit below nothing is refused by its name."""
+    """A negative limit is refused with its name."""
     with pytest.raises(InvalidRequest, match=name):
         load_settings({name: -1}, environ={})

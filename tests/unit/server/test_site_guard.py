@@ -1,4 +1,4 @@
-"""Pages of other sites change nothing and read nothing, whichever dialect they try."""
+"""Pages of other sites cannot change or read anything, in any dialect."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ LOOPBACK, PUBLIC = "127.0.0.1", "192.0.2.7"
     ],
 )
 def test_known_hosts(host: bytes, hosts: list[str], address: str, is_known: bool) -> None:
-    """Addresses and localhost are always known, other names where they are listed or come from elsewhere."""
+    """Addresses and localhost are always known, other names if they are listed or the connection is no loopback one."""
     guard = SiteGuard(hosts, [])
-    for _ in range(2):  # once judged, once remembered
+    for _ in range(2):  # first checked, then cached
         refusal = guard.find_refusal("GET", [(b"host", host)], address)
         assert (refusal is None) is is_known
 
@@ -69,7 +69,7 @@ def test_known_hosts(host: bytes, hosts: list[str], address: str, is_known: bool
     ],
 )
 def test_origins_of_changes(origin: bytes, origins: list[str], is_allowed: bool) -> None:
-    """What changes something comes from a page of this server, of a named origin, or from no page."""
+    """A change must come from a page of this server, from a page of a named origin, or without an origin."""
     guard, headers = SiteGuard([], origins), [(b"host", b"127.0.0.1:8081"), (b"origin", origin)]
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         assert (guard.find_refusal(method, headers, LOOPBACK) is None) is is_allowed
@@ -79,7 +79,7 @@ def test_origins_of_changes(origin: bytes, origins: list[str], is_allowed: bool)
 
 
 def test_default_ports_are_the_same_origin() -> None:
-    """Browsers leave the default port out of one of the two, as they like."""
+    """An origin with the default port equals one without it."""
     guard = SiteGuard(["registry.example.org"], [])
     for host, origin in (
         (b"registry.example.org", b"https://registry.example.org"),
@@ -90,7 +90,7 @@ def test_default_ports_are_the_same_origin() -> None:
 
 
 def test_verdicts_about_hosts_are_bounded() -> None:
-    """Names that a client makes up fill no memory."""
+    """Many invented host names do not fill the memory."""
     guard = SiteGuard([], [])
     for number in range(1000):
         assert not guard.knows_host(b"h%d.example" % number, LOOPBACK)
@@ -98,7 +98,7 @@ def test_verdicts_about_hosts_are_bounded() -> None:
 
 
 def test_names_in_the_settings() -> None:
-    """Names come as a list with commas; what is no name is refused."""
+    """Names are a comma-separated list; invalid names are refused."""
     assert load_settings({}, environ={"STELE_ALLOWED_HOSTS": "a.example, *.example.org"}).allowed_hosts == (
         "a.example",
         "*.example.org",
@@ -109,7 +109,7 @@ def test_names_in_the_settings() -> None:
 
 
 class Change(NamedTuple):
-    """A request that changes something, and one that reads."""
+    """A request that changes something, and a request that reads."""
 
     method: str
     path: str
@@ -158,7 +158,7 @@ def client() -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
 def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: str) -> None:
-    """A page of another origin changes nothing, and a name that was pointed here reads nothing, cached or not."""
+    """A page of another origin cannot change anything, and a foreign host name cannot read anything, cached or not."""
     change = CHANGES[dialect]
     body = change.body if isinstance(change.body, str) else json.dumps(change.body)
     before = client.get(change.read)
@@ -181,7 +181,7 @@ def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: s
 
 
 def test_pages_of_operation(client: httpx.Client) -> None:
-    """Metrics and the start page are not for foreign names; probes answer everybody."""
+    """Metrics and the start page are refused for foreign host names; probes are always answered."""
     foreign = {"host": "evil.example"}
     for path in ("/metrics", "/"):
         assert client.get(path, headers=foreign).status_code == 403

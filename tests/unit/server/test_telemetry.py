@@ -1,4 +1,4 @@
-"""OpenTelemetry: what a real receiver of OTLP gets of requests, verdicts, appends and metrics."""
+"""OpenTelemetry: the data about requests, verdicts, appends and metrics that an OTLP receiver gets."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class Receiver:
-    """What arrived: bodies by path."""
+    """The received bodies, by path."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, list[bytes]] = defaultdict(list)
 
     def list_spans(self) -> list[Any]:
-        """All spans, with their names as text."""
+        """Return all spans, with their names as text."""
         requests = map(ExportTraceServiceRequest.FromString, self.bodies["/v1/traces"])
         return [
             span
@@ -47,7 +47,7 @@ class Receiver:
         ]
 
     def last_metrics(self) -> tuple[dict[str, str], dict[str, Any]]:
-        """Attributes of the service, and its metrics by name, as they were sent last."""
+        """Return the attributes of the service, and the metrics sent last by name."""
         (row,) = ExportMetricsServiceRequest.FromString(self.bodies["/v1/metrics"][-1]).resource_metrics
         service = {pair.key: pair.value.string_value for pair in row.resource.attributes}
         return service, {metric.name: metric for scope in row.scope_metrics for metric in scope.metrics}
@@ -55,7 +55,7 @@ class Receiver:
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """An OTLP receiver on a port of its own, which the environment names."""
+    """An OTLP receiver on its own port, which the environment names."""
     received = Receiver()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -69,7 +69,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -82,19 +82,19 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 @contextmanager
 def serving(**settings: Any) -> Iterator[httpx.BaseTransport]:
-    """A server in this process that sends what it has when it stops."""
+    """Run a server in this process that sends its data when it stops."""
     server = InProcessServer(load_settings({"store": "memory:", "otel": True, **settings}))
     yield InProcessTransport(server)
     server.stop()
 
 
 def attributes_of(span: Any) -> dict[str, Any]:
-    """Attributes by name."""
+    """Return attributes by name."""
     return {pair.key: pair.value.string_value or pair.value.int_value for pair in span.attributes}
 
 
 def test_a_registration_is_one_trace(receiver: Receiver) -> None:
-    """The caller's trace goes on with the request, the comparison and the append below it."""
+    """The caller's trace continues with spans of the request, the comparison and the append."""
     with serving() as transport, SchemaRegistryClient("http://here", transport=transport) as client:
         client.register("s", Schema(RECORD % '{"name": "a", "type": "int"}'))
         http = httpx.Client(transport=transport, base_url="http://here")
@@ -117,7 +117,7 @@ def test_a_registration_is_one_trace(receiver: Receiver) -> None:
 
 
 def test_refusals_and_hot_reads_are_traced(receiver: Receiver) -> None:
-    """A refusal names its error and is no failure of the server; a schema by id has a span, too."""
+    """The span of a refusal names its error and is no failure of the server; a schema by id has a span, too."""
     with serving() as transport, httpx.Client(transport=transport, base_url="http://here") as http:
         http.post("/subjects/s/versions", json={"schema": '"int"'})
         assert http.get("/schemas/ids/1").status_code == 200
@@ -169,7 +169,7 @@ def test_the_environment_turns_parts_off(receiver: Receiver, monkeypatch: pytest
 
 
 def test_the_client_hands_its_trace_on() -> None:
-    """A request within a span of the caller's program names it; outside of one nothing is added."""
+    """A request within a span of the caller's program carries its trace; outside of a span nothing is added."""
     assert "traceparent" not in make_trace_headers()
     requests: list[httpx.Request] = []
 
@@ -199,7 +199,7 @@ main()
 
 
 def test_a_missing_extra_is_named(tmp_path: Path) -> None:
-    """One line with what to install, before a port is bound; exit code 2."""
+    """A missing extra is reported in one line before a port is bound, with exit code 2."""
     (tmp_path / "stele.toml").write_text("[server]\notel = true\n")
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_EXTRA], capture_output=True, text=True, cwd=tmp_path, check=False
@@ -209,7 +209,7 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
 
 
 def test_nothing_is_loaded_when_it_is_off() -> None:
-    """A server without the setting, and a client in a program without OpenTelemetry, load none of it."""
+    """A server without the setting, and a client in a program without OpenTelemetry, do not import it."""
     parts = ("opentelemetry.sdk", "opentelemetry.trace", "opentelemetry.exporter")  # another library loads the names
     code = (
         "import sys\nfrom stele.cli.offline import open_offline\n"

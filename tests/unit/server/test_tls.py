@@ -1,4 +1,4 @@
-"""TLS of the server: certificates and authorities that change while it runs, and sessions from before."""
+"""TLS of the server: certificates and authorities that change while it runs, and older sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stele.service import watched_file
 
 
 class TlsServer(NamedTuple):
-    """A server that says whether it saw a certificate, and the folders of its files and of another authority's."""
+    """A server that answers whether it got a certificate, and the folders of its files and of another authority's."""
 
     tls: ServerTls
     port: int
@@ -30,14 +30,14 @@ class TlsServer(NamedTuple):
     other: Path
 
     def replace(self, name: str) -> None:
-        """Put the file of the other authority in the place of the server's, and have it noticed."""
+        """Replace a file of the server by that of the other authority, and reload the files."""
         shutil.copy(self.other / name, self.folder / name)
         self.tls.reload_when_changed()
 
     async def connect(
         self, context: ssl.SSLContext, session: ssl.SSLSession | None = None
     ) -> tuple[bytes, ssl.SSLSession | None]:
-        """What the server says to a client, b'' if it ends the connection; the session of the connection."""
+        """Return the answer of the server to a client, b'' if it ends the connection; and the session."""
         return await asyncio.to_thread(self._connect, context, session)
 
     def _connect(self, context: ssl.SSLContext, session: ssl.SSLSession | None) -> tuple[bytes, ssl.SSLSession | None]:
@@ -52,7 +52,7 @@ class TlsServer(NamedTuple):
 
 
 def make_client(folder: Path, version: ssl.TLSVersion) -> ssl.SSLContext:
-    """A client with the certificate of a folder, which takes whatever server there is."""
+    """Return a client context with the certificate of a folder, which accepts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -90,7 +90,7 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_authorities_are_exchanged(server: TlsServer, version: ssl.TLSVersion) -> None:
-    """Certificates of the new authority are taken at once, and those of the old one are not any more."""
+    """Certificates of the new authority are accepted at once, and those of the old one refused."""
     old, new = make_client(server.folder, version), make_client(server.other, version)
     assert (await server.connect(old))[0] == b"known"
     assert (await server.connect(new))[0] == b""
@@ -101,7 +101,7 @@ async def test_authorities_are_exchanged(server: TlsServer, version: ssl.TLSVers
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_sessions_end_with_their_authority(server: TlsServer, version: ssl.TLSVersion) -> None:
-    """A session that an old certificate opened is worth nothing after its authority was withdrawn."""
+    """A session opened with an old certificate cannot be resumed after its authority was removed."""
     client = make_client(server.folder, version)
     first, session = await server.connect(client)
     again, _ = await server.connect(client, session)
@@ -112,7 +112,7 @@ async def test_sessions_end_with_their_authority(server: TlsServer, version: ssl
 
 
 async def test_what_does_not_fit_changes_nothing(server: TlsServer) -> None:
-    """A broken file of authorities, or a certificate without its key, leaves all as it was until the rest is there."""
+    """An invalid file of authorities, or a certificate without its key, changes nothing until all files are valid."""
     old, new = (make_client(folder, ssl.TLSVersion.TLSv1_3) for folder in (server.folder, server.other))
     authority = (server.folder / "ca.pem").read_text()
     (server.folder / "ca.pem").write_text("no certificate")
@@ -128,7 +128,7 @@ async def test_what_does_not_fit_changes_nothing(server: TlsServer) -> None:
 
 
 async def test_files_that_could_not_be_read_are_read_again(server: TlsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process without a free descriptor takes new certificates as soon as it has one; one line for each reason."""
+    """A process without a free descriptor reads new certificates once it has one; each reason is logged once."""
     make_context, refusals = tls._make_context, iter(["no descriptor", "no descriptor", "no memory"])
 
     def refuse(settings: ServerSettings) -> tls.ServerContext:
@@ -150,7 +150,7 @@ async def test_files_that_could_not_be_read_are_read_again(server: TlsServer, mo
 
 
 def test_unusable_files_end_the_start(tmp_path: Path) -> None:
-    """The message names the setting and the file."""
+    """The error for unusable files at the start names the setting and the file."""
     write_certificates(tmp_path)
     good = {"tls_certificate": str(tmp_path / "server.pem"), "tls_key": str(tmp_path / "server.key")}
     for wrong in ({"tls_client_ca": str(tmp_path / "none")}, {"tls_key": str(tmp_path / "client.key")}):

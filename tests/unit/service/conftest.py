@@ -1,4 +1,4 @@
-"""The demo format of this folder, in the release a test asks for."""
+"""The demo format of this folder, in the release that a test selects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stele.formats.registry import GROUP, reload_formats
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Installs the format `demo` in a release: OLD, NEW, LATE, BARE or FIELDS of `demo_format`."""
+    """Install the format `demo` in a release: OLD, NEW, LATE, BARE or FIELDS of `demo_format`."""
     original = entry_points
 
     def installing(release: str) -> None:

@@ -1,4 +1,4 @@
-"""A plug-in format whose rulesets grow: a schema is a list of words; newer rules are stricter."""
+"""A plug-in format whose rulesets get new versions: a schema is a list of words; newer rules are stricter."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from stele.formats.rulesets import Ruleset, Rulesets
 
 
 def check_words(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
-    """Every word the writer has is one of the reader's; what holds a question mark is open."""
+    """Return a finding for each writer's word that the reader lacks; a word with a question mark is undecided."""
     ours, theirs = reader.text.split(), writer.text.split()
     lost = [Finding("LOST", word.decode()) for word in theirs if word not in ours]
     return lost or [Finding("OPEN", word.decode(), level=Severity.UNKNOWN) for word in ours if b"?" in word]
 
 
 def require_same_text(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
-    """And the reader has no other words."""
+    """Return these findings, and one for each reader's word that the writer lacks."""
     new = [word for word in reader.text.split() if word not in writer.text.split()]
     return [*check_words(reader, writer), *(Finding("NEW", word.decode()) for word in new)]
 
@@ -29,7 +29,7 @@ RULES = {
 
 
 class DemoFormat(OpaqueFormat):
-    """The format with some of the rulesets installed."""
+    """The demo format with some of the rulesets installed."""
 
     name = "demo"
 
@@ -39,18 +39,18 @@ class DemoFormat(OpaqueFormat):
         self.ruleset_summaries = self._rulesets.summaries
 
     def check(self, reader, writer, ruleset=""):  # type: ignore[no-untyped-def]  # as the port has it
-        """By the ruleset."""
+        """Compare by the ruleset."""
         return self._rulesets.check(reader, writer, ruleset)
 
 
 class BareFormat(OpaqueFormat):
-    """A plug-in of before there were versions: it lists bare names and understands nothing else."""
+    """A plug-in without ruleset versions: it lists bare names and accepts nothing else."""
 
     name = "demo"
     rulesets = ("words",)
 
     def check(self, reader, writer, ruleset=""):  # type: ignore[no-untyped-def]  # as the port has it
-        """By the one ruleset."""
+        """Compare by the only ruleset."""
         assert ruleset in {"", "words"}
         return check_words(reader, writer)
 
@@ -65,7 +65,7 @@ class FieldsFormat(DemoFormat):
     """A release that lists its words as fields, and has no outline."""
 
     def fields(self, parsed: OpaqueSchema) -> list[Field]:
-        """A field for every word."""
+        """Return one field for every word."""
         return [Field(word.decode(), "word") for word in parsed.text.split()]
 
 

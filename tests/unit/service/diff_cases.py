@@ -1,4 +1,4 @@
-"""Pairs of schemas that differ in one thing, or a few, and the changes that tell so; for `test_diff`."""
+"""Pairs of schemas that differ in one or a few things, with the expected changes; for `test_diff`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stele.service.changes import DeclarationChange
 
 
 class Row(NamedTuple):
-    """One change: what happened to what, and whether new reads old and old reads new in spite of it."""
+    """One change: its kind and element, and whether new still reads old data and old still reads new data."""
 
     kind: str
     path: str
@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two schemas of a format, and the changes from the first to the second; name says what is tried."""
+    """Two schemas of a format, and the changes from the first to the second; name describes the case."""
 
     name: str
     format: str
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 
 
 def row(change: DeclarationChange) -> Row:
-    """A change as a row."""
+    """Return a change as a row."""
     return Row(
         change.kind.value, change.path, change.what, change.before, change.after, change.backward, change.forward
     )

@@ -1,4 +1,4 @@
-"""Commands and comparisons under rules: who may send them, and in whose name they are written down."""
+"""Commands and comparisons under access rules: which callers may send them, and which actor the log records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAYMENTS = SubjectKey("", "payments")
 
 @contextmanager
 def calling_as(name: str) -> Iterator[None]:
-    """What is done inside, this user does."""
+    """Run the block as this user."""
     token = CALLER.set(Caller(Principal(name)))
     try:
         yield
@@ -30,7 +30,7 @@ def calling_as(name: str) -> Iterator[None]:
 
 
 async def open_registry() -> Registry:
-    """A node where ann may write orders, and nobody anything else."""
+    """Open a node in which ann may register orders, and nobody else may do anything."""
     registry = await Registry.open(MemoryLog(MemoryStore()))
     rule = AccessRule("user:ann", ("writer",), resource_type=ResourceType.SUBJECT, name="orders")
     registry.access = AccessControl(AccessRules((rule,), default_allow=False))
@@ -38,7 +38,7 @@ async def open_registry() -> Registry:
 
 
 async def test_a_command_is_refused_without_its_rights() -> None:
-    """However it came, and before anything is written."""
+    """A command without its rights is refused before anything is written, whichever way it came."""
     registry = await open_registry()
     with calling_as("ann"):
         await registry.execute(CreateSubject(ORDERS))
@@ -52,7 +52,7 @@ async def test_a_command_is_refused_without_its_rights() -> None:
 
 
 async def test_the_caller_is_the_actor_of_the_record() -> None:
-    """What the server does by itself, as before the first write, has none."""
+    """A record has its caller as actor. Commands of the server itself, as before the first write, have no actor."""
     registry = await open_registry()
     with calling_as("ann"):
         await registry.execute(CreateSubject(ORDERS), via="native")
@@ -62,7 +62,7 @@ async def test_the_caller_is_the_actor_of_the_record() -> None:
 
 
 async def test_comparing_wants_the_right_to_read_the_subject() -> None:
-    """Else findings would tell what is in it."""
+    """A comparison needs the right to read the subject, because findings show its content."""
     registry = await open_registry()
     document = (await registry.parser.prepare_schema(registry.state, "avro", b'"string"')).document
     with calling_as("bob"), pytest.raises(Forbidden):

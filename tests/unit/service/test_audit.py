@@ -1,4 +1,4 @@
-"""The audit trail: what it says, that nobody changes it unnoticed, and that it goes on after anything."""
+"""The audit trail: its content, the detection of changes to it, and its continuation after restarts and crashes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANN = Caller(Principal("ann", method="basic"), "10.0.0.7", "confluent", "curl/8"
 
 @contextmanager
 def acting_as(caller: Caller) -> Iterator[None]:
-    """What happens in this block is asked for by that caller."""
+    """Run the block as that caller."""
     token = CALLER.set(caller)
     try:
         yield
@@ -35,17 +35,17 @@ def acting_as(caller: Caller) -> Iterator[None]:
 
 
 def read_entries(path: Path) -> list[AuditEntry]:
-    """All entries of a trail."""
+    """Return all entries of a trail."""
     return [read_entry(read_line(line)) for file in find_files(path) for line in file.read_bytes().splitlines()]
 
 
 def entry(number: int) -> AuditEntry:
-    """An entry of no importance."""
+    """Return some entry."""
     return AuditEntry(number, "refused", details={"n": number})
 
 
 async def test_entries_say_who_when_from_where_and_what() -> None:
-    """Of a change: caller, address, client, request and dialect; digests of what was there and what is there now."""
+    """The entry of a change has caller, address, client, request and dialect, and digests before and after."""
     registry = await Registry.open(MemoryLog())
     with acting_as(ANN):
         outcome = await put(registry, record("a"))
@@ -112,7 +112,7 @@ async def test_notes_and_changes_are_written_once(tmp_path: Path) -> None:
 
 
 async def test_the_trail_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """What happened while nobody wrote is written at the next start, behind what is there."""
+    """Changes made while no writer ran are appended at the next start."""
     path, store = tmp_path / "audit.jsonl", MemoryStore()
     for number in range(2):
         registry = await Registry.open(MemoryLog(store))
@@ -129,7 +129,7 @@ async def test_the_trail_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_half_written_line_is_taken_off_and_told(tmp_path: Path) -> None:
-    """As a killed process leaves it, at any byte; the chain stays intact and nothing that was whole is lost."""
+    """A line cut off at any byte is removed and reported. The chain stays intact, and no complete line is lost."""
     whole = tmp_path / "whole"
     file = AuditFile(whole)
     file.append([entry(1), entry(2)], 5, 0)
@@ -151,7 +151,7 @@ def test_a_half_written_line_is_taken_off_and_told(tmp_path: Path) -> None:
 
 
 def test_every_change_of_a_file_shows(tmp_path: Path) -> None:
-    """A changed, removed, inserted or moved line is named, whatever the attacker's line says; so is another key."""
+    """A changed, removed, inserted or moved line is reported, even if the line is well-formed; so is another key."""
     path = tmp_path / "audit.jsonl"
     file = AuditFile(path, SECRET_KEY)
     file.append([entry(number) for number in range(6)], 0, 0)
@@ -177,7 +177,7 @@ def test_every_change_of_a_file_shows(tmp_path: Path) -> None:
 
 
 def test_full_files_are_kept_and_chained(tmp_path: Path) -> None:
-    """A file that is full is renamed; the next one goes on with the chain; the oldest go when there are too many."""
+    """A full file is renamed, the next one continues the chain, and the oldest are deleted if there are too many."""
     path = tmp_path / "audit.jsonl"
     file = AuditFile(path, max_bytes=2000, most_files=3)
     for number in range(60):

@@ -1,4 +1,4 @@
-"""CESQL: what expressions mean, which texts are none, and that no expression takes long."""
+"""CESQL: results of expressions, refusal of invalid texts, and bounded run time."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "value", "error"), CASES, ids=[case[0] for case in CASES])
 def test_evaluates_expressions(text: str, value: Any, error: str) -> None:
-    """An expression has this value of this type, and this error on the way to it."""
+    """An expression has the expected value, type and first error."""
     outcome = evaluate(parse_expression(text), EVENT)
     assert (outcome.value, type(outcome.value), outcome.error or "") == (value, type(value), error)
 
@@ -236,7 +236,7 @@ def test_evaluates_expressions(text: str, value: Any, error: str) -> None:
     ],
 )
 def test_refuses_what_is_no_expression(text: str) -> None:
-    """What is not CESQL, or asks for too much, is refused when it is parsed."""
+    """A text that is not CESQL, or exceeds a limit, is refused when it is parsed."""
     with pytest.raises(InvalidRequest):
         parse_expression(text)
 
@@ -260,14 +260,14 @@ def test_only_a_plain_true_passes_a_filter(text: str, passes: bool) -> None:
 
 
 def test_checks_expressions_deep_in_filters() -> None:
-    """A wrong expression is found wherever it stands among filters."""
+    """An invalid expression is found at any depth of the filters."""
     for value in ("1 +", "", 7, None):
         with pytest.raises(InvalidRequest):
             check_filters([{"all": [{"not": {"sql": value}}]}])
 
 
 def test_patterns_take_little_time() -> None:
-    """A pattern with many wildcards does not go back over a long text."""
+    """A pattern with many wildcards is matched against a long text without backtracking."""
     pattern, text = "a%" * 3000 + "b", "a" * 8000
     with limit_time(2):
         tree = parse_expression(f"subject LIKE '{pattern}'")
@@ -341,13 +341,13 @@ def print_expression(node: Expression) -> str:
 
 @given(EXPRESSIONS)
 def test_parses_what_was_printed(tree: Expression) -> None:
-    """The tree of a printed expression is the expression."""
+    """Parsing a printed expression gives the same tree."""
     assert parse_expression(print_expression(tree)) == tree
 
 
 @given(EXPRESSIONS)
 def test_every_expression_has_a_value_of_its_type(tree: Expression) -> None:
-    """Whatever an expression says, its value is a boolean, an integer of 32 bits or a text; and so have its parts."""
+    """The value of any expression, and of its parts, is a boolean, an integer of 32 bits or a text."""
     value = evaluate(tree, EVENT).value
     assert type(value) in {bool, int, str}
     assert type(value) is not int or -(2**31) <= value < 2**31
@@ -357,6 +357,6 @@ def test_every_expression_has_a_value_of_its_type(tree: Expression) -> None:
 
 @given(st.text(alphabet="ab1'\"\\()=<>!+-*/%, \nANDORNOTLIKEINtrue_", max_size=40))
 def test_any_text_is_parsed_or_refused(text: str) -> None:
-    """No text makes the parser fail in another way."""
+    """Any text is either parsed or refused with `InvalidRequest`."""
     with suppress(InvalidRequest):
         evaluate(parse_expression(text), EVENT)

@@ -1,4 +1,4 @@
-"""Events derived from the log: one for each element that changed, in order, and none is lost between two looks."""
+"""Events derived from the log: one for each element that changed, in order, and none is lost between two pages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def put(registry: Registry, key: SubjectKey, *fields: str) -> None:
 
 
 async def list_subjects(registry: Registry, after: EventPosition) -> list[tuple[str, str]]:
-    """Type and subject of every event behind a position."""
+    """Return type and subject of every event after a position."""
     page = await read_events(registry, after)
     events = [event.to_cloud_event(SOURCE) for event in page.events]
     assert len({event.id for event in events}) == len(events)
@@ -63,7 +63,7 @@ async def list_subjects(registry: Registry, after: EventPosition) -> list[tuple[
 
 
 async def test_each_change_gives_one_event(registry: Registry) -> None:
-    """What is created, changed and deleted is named by the path that reads it, once, and the narrowest path."""
+    """Each created, changed or deleted element gives one event, with the narrowest path that reads it."""
     await put(registry, ORDERS, "a")
     begin = EventPosition(registry.state.seq + 1)
     await put(registry, ORDERS, "a", "b")
@@ -88,7 +88,7 @@ async def test_each_change_gives_one_event(registry: Registry) -> None:
 
 
 async def test_pages_of_any_size_hold_the_same_events(registry: Registry) -> None:
-    """Followed by pages of any size, or from any event on, the events are the same, in order, none twice."""
+    """Pages of any size, from any event on, give the same events in order, each once."""
     for number in range(5):
         await put(registry, ORDERS, *(f"f{index}" for index in range(number + 1)))
     await registry.execute(DeleteSubject(ORDERS, DeleteMode.SOFT))
@@ -107,7 +107,7 @@ async def test_pages_of_any_size_hold_the_same_events(registry: Registry) -> Non
 
 
 async def test_waiting_ends_with_the_next_event(registry: Registry) -> None:
-    """Who waits is told at once; what nobody asked for does not end the wait, and is not looked at again."""
+    """A wait ends with the next wanted event. An unwanted event does not end it, and is not read again."""
     await put(registry, ORDERS, "a")
     begin = EventPosition(registry.state.seq + 1)
     wanted = choose_events(SOURCE, [DELETED], [{"prefix": {"subject": PATH}}])
@@ -124,7 +124,7 @@ async def test_waiting_ends_with_the_next_event(registry: Registry) -> None:
 
 
 async def test_events_follow_the_rights_of_the_caller(registry: Registry) -> None:
-    """A caller learns nothing of what he may not see in lists; the position goes on all the same."""
+    """A caller gets no events about elements that it may not see in lists; the position advances anyway."""
     await put(registry, ORDERS, "a")
     registry.access = AccessControl(AccessRules((), default_allow=False))
     asking = CALLER.set(Caller())
@@ -137,6 +137,6 @@ async def test_events_follow_the_rights_of_the_caller(registry: Registry) -> Non
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1-", "1-x", "1-1-1", "9" * 30, "\u0661"])
 async def test_refuses_what_is_no_position(text: str) -> None:
-    """A position is a number, or two with a hyphen."""
+    """A position that is not a number, or two with a hyphen, is refused."""
     with pytest.raises(InvalidRequest):
         parse_position(text)

@@ -15,7 +15,7 @@ def _more(items: Items) -> tuple[Changes, int]:
 
 
 async def test_rivals_of_two_nodes_lose_no_change() -> None:
-    """Whoever was slower decides again on what the faster one left; every node reads the same in the end."""
+    """The slower of two writers decides again on the newer documents, and all nodes read the same in the end."""
     store = MemoryStore()
     nodes = [await Registry.open(MemoryLog(store)) for _ in range(2)]
     answers = await asyncio.gather(*(edit_collection(nodes[number % 2], "numbers", _more) for number in range(20)))
@@ -26,7 +26,7 @@ async def test_rivals_of_two_nodes_lose_no_change() -> None:
 
 
 async def test_a_change_of_nothing_writes_nothing() -> None:
-    """An empty change answers without a write."""
+    """An empty change returns its answer without a write."""
     registry = await Registry.open(MemoryLog())
     assert await read_collection(registry, "x") == {}
     assert await edit_collection(registry, "x", lambda items: ({}, len(items))) == 0

@@ -1,4 +1,4 @@
-"""The way of a follower through the log: it stops in the middle of a page where it has to."""
+"""Delivery of the log to one follower: it stops in the middle of a page when it must."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUS = "followers.status"
 
 
 class CountingFollower:
-    """Wants every group, and does something after its first event."""
+    """Wants events of every group, and calls a function after its first event."""
 
     name = "f"
     begin = "0"
@@ -39,7 +39,7 @@ class CountingFollower:
         self._after_first = after_first
 
     def is_wanted(self, event: ChangeEvent) -> bool:
-        """Groups only."""
+        """Return True for events of groups only."""
         return event.change.namespace is not None
 
     async def attempt(self, event: ChangeEvent) -> Attempt:
@@ -50,7 +50,7 @@ class CountingFollower:
         return Attempt(DeliveryCode.DELIVERED)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 class OneSource:
@@ -63,7 +63,7 @@ class OneSource:
         self._follower = follower
 
     def make_follower(self, text: bytes) -> CountingFollower:
-        """The one follower."""
+        """Return the one follower."""
         return self._follower
 
 
@@ -81,7 +81,7 @@ async def registry() -> AsyncIterator[Registry]:
 async def run_for_a_while(
     registry: Registry, follower: CountingFollower, is_noted: Callable[[], bool] = lambda: True
 ) -> None:
-    """Deliver until a third of a second after the first event, and what is to be noted of it."""
+    """Deliver until a third of a second after the first event, and until `is_noted` returns True."""
     running = asyncio.create_task(Deliverer(registry, [OneSource(follower)]).run())
     async with asyncio.timeout(120):
         while not (follower.seen and is_noted()):  # noqa: ASYNC110 - nobody says when
@@ -92,7 +92,7 @@ async def run_for_a_while(
 
 
 async def test_another_node_that_took_the_lease_ends_a_burst(registry: Registry) -> None:
-    """A node that lost the lease in the middle of a page sends no more of it."""
+    """A node that loses the lease in the middle of a page sends no more events of it."""
 
     async def take_lease() -> None:
         assert await store.take_lease(registry, find_lease(registry.state), "another node")
@@ -105,7 +105,7 @@ async def test_another_node_that_took_the_lease_ends_a_burst(registry: Registry)
 async def test_tasks_of_one_node_renew_its_lease_side_by_side(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A renewal by another task of this node does not look like another node's."""
+    """A renewal by another task of the same node is not mistaken for another node's lease."""
     monkeypatch.setattr(lease, "RENEWAL_SECONDS", 0.0)
     holder = lease.LeaseHolder(registry, "work")
     assert await holder.hold()
@@ -113,7 +113,7 @@ async def test_tasks_of_one_node_renew_its_lease_side_by_side(
 
 
 async def test_a_pause_ends_a_burst(registry: Registry) -> None:
-    """What was sent before a pause counts as sent, and nothing is sent after it."""
+    """Events sent before a pause count as sent, and none are sent after it."""
 
     async def pause() -> None:
         await store.set_state(registry, STATUS, "f", DeliveryStatus("0"), DeliveryState.PAUSED)
@@ -131,7 +131,7 @@ async def test_a_pause_ends_a_burst(registry: Registry) -> None:
 
 
 async def test_a_position_never_goes_back(registry: Registry) -> None:
-    """A node that was stopped for a while does not undo what another one has noted since."""
+    """A node that was suspended does not overwrite a later position of another node."""
     await save_status(registry, STATUS, "f", DeliveryStatus("7"))
     status = await save_status(registry, STATUS, "f", DeliveryStatus("3"))
     assert parse_position(status.position) == parse_position("7")

@@ -1,4 +1,4 @@
-"""Whoever follows a registry learns of what he may read, by the rules of the moment in which it is sent."""
+"""A follower gets only events that its owner may read, by the rules in force when they are sent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OPEN = AccessControl(AccessRules((), default_allow=True))
 
 
 def allow(principal: str, name: str, *operations: str) -> AccessRule:
-    """A rule for the subjects of the default namespace that begin so."""
+    """Return a rule for the subjects of the default namespace with this prefix."""
     return AccessRule(
         principal, operations or ("reader",), resource_type=ResourceType.SUBJECT, name=name, pattern=NamePattern.PREFIX
     )
@@ -49,13 +49,13 @@ MANAGERS = AccessRule("*", ("manage-exporters",))
 
 
 def rules(*more: AccessRule) -> AccessControl:
-    """Everybody manages subscriptions, and may do what these rules say besides."""
+    """Return access control in which everybody manages subscriptions, with further rules."""
     return AccessControl(AccessRules((MANAGERS, *more), default_allow=False))
 
 
 @contextmanager
 def acting(name: str, *groups: str) -> Iterator[None]:
-    """Requests are those of somebody."""
+    """Send requests as this user."""
     token = CALLER.set(Caller(Principal(name, frozenset(groups)), "192.0.2.1"))
     try:
         yield
@@ -73,7 +73,7 @@ async def registry() -> AsyncIterator[Registry]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def delivery(registry: Registry) -> AsyncIterator[None]:
-    """The node delivers."""
+    """Run the delivery of the node."""
     client = OutgoingClient(NETWORKS)
     subscriptions = SubscriptionSource(SinkFactory(client, NETWORKS, ""), "https://registry.example.org")
     task = asyncio.create_task(Deliverer(registry, [subscriptions, ExporterSource(registry, client)]).run())
@@ -93,7 +93,7 @@ async def register(registry: Registry, *names: str, references: tuple[Reference,
 
 
 async def subscribe(registry: Registry, hook: Webhook, name: str = "") -> str:
-    """Make a subscription, or replace one; its id."""
+    """Create or replace a subscription, and return its id."""
     async with client_of(cncf(registry)) as client:
         body = {"sink": hook.url, "protocol": "HTTP"}
         answer = await (
@@ -105,14 +105,14 @@ async def subscribe(registry: Registry, hook: Webhook, name: str = "") -> str:
 
 
 async def wait_for(hook: Webhook, *names: str) -> None:
-    """Return when first versions of these subjects came, and nothing else."""
+    """Wait until first versions of these subjects were delivered, and nothing else."""
     wanted = [f"{name}/versions/1" for name in names]
     await asyncio.to_thread(hook.wait_for, len(wanted))
     assert hook.subjects() == wanted
 
 
 async def test_a_subscriber_gets_what_its_owner_may_read(registry: Registry, delivery: None) -> None:
-    """Events of subjects that the owner may not read do not go out; a group of his counts as he himself does."""
+    """Events of subjects that the owner may not read are not sent; rights of the owner's groups count, too."""
     registry.access = rules(allow("user:ann", "a-"), allow("group:dev", "d-"))
     with Webhook() as hook:
         with acting("ann", "dev"):
@@ -124,7 +124,7 @@ async def test_a_subscriber_gets_what_its_owner_may_read(registry: Registry, del
 
 
 async def test_a_right_taken_away_counts_at_once(registry: Registry, delivery: None) -> None:
-    """After a rule is gone nothing more is sent that it allowed, not even what waits for another attempt."""
+    """After a rule is removed, nothing that it allowed is sent any more, not even an event that waits for a retry."""
     registry.access = rules(allow("user:ann", "a-"), allow("user:ann", "c-"))
     with Webhook() as hook:
         with acting("ann"):
@@ -146,7 +146,7 @@ async def test_a_right_taken_away_counts_at_once(registry: Registry, delivery: N
 
 
 async def test_a_subscription_belongs_to_who_wrote_it_last(registry: Registry, delivery: None) -> None:
-    """Somebody who points another one's subscription to himself gets what he himself may read."""
+    """A user who redirects another user's subscription gets only events that this user may read."""
     registry.access = rules(allow("user:ann", "a-"), allow("user:bob", "b-"))
     with Webhook() as hook:
         with acting("ann"):
@@ -158,7 +158,7 @@ async def test_a_subscription_belongs_to_who_wrote_it_last(registry: Registry, d
 
 
 async def test_without_an_owner_it_gets_what_everybody_may_read(registry: Registry, delivery: None) -> None:
-    """A subscription of an older log names no owner: it gets what an anonymous caller may read."""
+    """A subscription from an older log without an owner gets events that an anonymous caller may read."""
     with Webhook() as hook:
         with acting("ann"):
             name = await subscribe(registry, hook)
@@ -173,7 +173,7 @@ async def test_without_an_owner_it_gets_what_everybody_may_read(registry: Regist
 
 
 async def test_to_see_a_name_is_not_to_learn_its_history(registry: Registry) -> None:
-    """An event tells of versions: neither the right to see a subject in lists nor that to read it is enough."""
+    """An event needs both the right to see its subject in lists and the right to read it."""
     await register(registry, "a-1", "b-1", "c-1")
     registry.access = rules(allow("user:ann", "a-", "list"), allow("user:ann", "b-", "read"), allow("user:ann", "c-"))
     with acting("ann"):
@@ -182,7 +182,7 @@ async def test_to_see_a_name_is_not_to_learn_its_history(registry: Registry) -> 
 
 
 async def test_a_stream_of_events_follows_the_rules(registry: Registry) -> None:
-    """A caller who waits for events gets those that he may read when they happen."""
+    """A caller that waits for events gets those that it may read when they happen."""
     registry.access = rules(allow("user:ann", "a-"), allow("user:ann", "b-"))
     app = native(registry, NativeOptions(public_url="https://registry.example.org"))
     seq = registry.state.seq
@@ -197,7 +197,7 @@ async def test_a_stream_of_events_follows_the_rules(registry: Registry) -> None:
 
 
 async def test_an_exporter_carries_what_its_owner_may_read(registry: Registry) -> None:
-    """Subjects that the owner may not read stay here, and so does a schema that refers to one."""
+    """Subjects that the owner may not read are not exported, and neither is a schema that refers to one."""
     target = await Registry.open(MemoryLog())
     requests: list[tuple[str, str]] = []
     async with client_of(confluent(target)) as far:

@@ -1,4 +1,4 @@
-"""The semantic diff: what changed, and which finding is about which change."""
+"""The semantic diff: the changes, and which finding belongs to which change."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from stele.service.limits import Limits
 
 
 def diff_texts(format_name: str, old: str, new: str, ruleset: str | None = None) -> DiffAnswer:
-    """The diff of two texts without references."""
+    """Return the diff of two texts without references."""
     return diff_schemas(DiffRequest(format_name, Candidate(old), Candidate(new), ruleset))
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.format}: {pair.name}")
 def test_changes(pair: Pair) -> None:
-    """Each kind of difference is told by its own change, with the verdict both ways of what it does to data."""
+    """Each kind of difference gives its own change, with the verdicts in both directions."""
     answer = diff_texts(pair.format, pair.old, pair.new, pair.ruleset)
     assert [row(change) for change in answer.changes] == pair.rows
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.format}: {pair.name}")
 def test_the_way_back(pair: Pair) -> None:
-    """The diff the other way round tells the same differences, mirrored."""
+    """The diff in the other direction has the same differences, mirrored."""
     back = diff_texts(pair.format, pair.new, pair.old, pair.ruleset)
     swapped = {"added": "removed", "removed": "added"}
     assert sorted((change.kind.value, change.what, change.after, change.before) for change in back.changes) == sorted(
@@ -68,7 +68,7 @@ def test_findings_stand_with_their_change() -> None:
 
 
 def test_a_finding_about_two_changes() -> None:
-    """Symbols lost together share one finding: it is listed once, and neither is called harmless."""
+    """Symbols removed together share one finding: it is listed once, and none of them counts as harmless."""
     enum = '{"type":"enum","name":"E","symbols":[%s]}'
     answer = diff_texts("avro", enum % '"A","B","C"', enum % '"A"')
     assert [(change.path, change.backward, len(change.findings)) for change in answer.changes] == [
@@ -78,7 +78,7 @@ def test_a_finding_about_two_changes() -> None:
 
 
 def test_findings_of_no_change_stand_alone() -> None:
-    """What a ruleset finds although no declaration differs is a change of its own, named by the rule."""
+    """A finding without a changed declaration is a change of its own, named by the rule."""
     old = '{"allOf":[{"maximum":9}],"minimum":1,"type":"integer"}'
     new = '{"anyOf":[{"maximum":9}],"maximum":30,"minimum":2,"type":"integer"}'
     answer = diff_texts("json", old, new)
@@ -89,7 +89,7 @@ def test_findings_of_no_change_stand_alone() -> None:
 
 
 def test_undecided_can_be_allowed() -> None:
-    """Where no rule can decide the answer is no, unless the request allows doubt."""
+    """An undecided change is incompatible, unless the request allows undecided changes."""
     old, new = '{"type":"string","pattern":"^a.*b$"}', '{"type":"string","pattern":"^a.*(?=b)b$"}'
     request = DiffRequest("json", Candidate(old), Candidate(new), "containment")
     strict = diff_schemas(request)
@@ -103,14 +103,14 @@ def test_undecided_can_be_allowed() -> None:
 
 
 def test_only_documentation() -> None:
-    """Changes that only people see are marked so, and no finding is ever held against them."""
+    """A change of documentation only is marked as an annotation, and no finding belongs to it."""
     plain, with_doc = RECORD % "", (RECORD % "").replace('"name"', '"doc":"x","name"')
     (change,) = diff_texts("avro", plain, with_doc).changes
     assert (change.annotation, change.what, change.after) == (True, "doc", "x")
 
 
 def test_references() -> None:
-    """Texts that are referred to are compared as wholes, and findings inside them are held against them."""
+    """Referenced texts are compared as a whole, and findings inside them belong to them."""
     old = (NamedText("E", '{"type":"enum","name":"E","symbols":["A","B"]}'),)
     new = (
         NamedText("E", '{"type":"enum","name":"E","symbols":["A"]}'),
@@ -127,20 +127,20 @@ def test_references() -> None:
 
 
 def test_texts_that_differ_in_nothing_that_shows() -> None:
-    """Schemas that are not the same text once normalised never count as unchanged, whatever the outlines say."""
+    """Schemas whose normalised texts differ never count as unchanged, even if their outlines are equal."""
     old, new = '{"required":["a","b"]}', '{"required":["b","a"]}'
     (change,) = diff_texts("json", old, new).changes
     assert (change.kind, change.what, change.backward, change.forward) == (ChangeKind.CHANGED, "text", True, True)
 
 
 def test_style_is_no_change() -> None:
-    """White space and the order of members mean nothing."""
+    """White space and the order of members are no change."""
     answer = diff_texts("json", '{"type":"object","title":"x"}', '{ "title": "x",\n "type": "object" }')
     assert (answer.changes, answer.text) == ((), "")
 
 
 def test_opaque() -> None:
-    """Schemas nobody understands differ as texts, and nothing is said about their data."""
+    """Opaque schemas are compared as texts, without verdicts."""
     answer = diff_texts("opaque", "one", "two")
     assert [(change.path, change.what) for change in answer.changes] == [("/", "text")]
     assert (answer.backward, answer.forward, answer.ruleset) == (None, None, "")
@@ -163,7 +163,7 @@ def test_formats_without_outline_are_compared_by_fields(install: Callable[[str],
 
 
 def test_large_schemas_end_and_say_so() -> None:
-    """More declarations than an outline holds are not compared, and the answer says that it is not complete."""
+    """Declarations beyond the size of an outline are not compared, and the answer is marked as incomplete."""
     symbols = [f"S{number}" for number in range(MAX_NODES + 10)]
     enum = '{"type":"enum","name":"E","symbols":%s}'
     answer = diff_texts("avro", enum % json.dumps(symbols), enum % json.dumps(symbols[1:]))
@@ -172,7 +172,7 @@ def test_large_schemas_end_and_say_so() -> None:
 
 
 def test_everything_changed() -> None:
-    """Thousands of differences with a finding each are told in moderate time."""
+    """Thousands of differences with a finding each are found in moderate time."""
     fields = ",".join(f'{{"name":"f{number}","type":"%s"}}' for number in range(4_000))
     old, new = (RECORD % fields.replace("%s", kind) for kind in ("int", "string"))
     answer = diff_texts("avro", old, new)
@@ -196,7 +196,7 @@ def test_limits() -> None:
 
 
 def test_errors() -> None:
-    """A text that is no schema, an unknown ruleset and an unknown format are refused as they are by a check."""
+    """An invalid text, an unknown ruleset and an unknown format are refused like in a check."""
     with pytest.raises(MalformedSchema):
         diff_texts("avro", '"int"', "{")
     with pytest.raises(UnknownRuleset):

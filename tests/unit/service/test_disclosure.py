@@ -1,4 +1,4 @@
-"""What answers show of settings that may hold secrets."""
+"""Settings with secrets in answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTINGS = {
 
 
 def test_only_harmless_names_are_shown_and_the_rest_comes_back() -> None:
-    """At any depth; numbers are shown, and sending back what was shown changes nothing."""
+    """At any depth only harmless names and numbers are shown; sending back the shown settings changes nothing."""
     masked_settings = hide_settings(SETTINGS, NAMES)
     assert "s3cret" not in repr(masked_settings)
     assert (masked_settings["method"], masked_settings["qos"], masked_settings["list"][1]) == (
@@ -41,7 +41,7 @@ def test_only_harmless_names_are_shown_and_the_rest_comes_back() -> None:
     ],
 )
 def test_urls_with_credentials_are_hidden_under_any_name(value: str, harmless: bool) -> None:
-    """A harmless name is not enough."""
+    """A URL with credentials is hidden even under a harmless name."""
     assert is_harmless("endpoint", value, NAMES) is harmless
 
 
@@ -55,7 +55,7 @@ def test_urls_with_credentials_are_hidden_under_any_name(value: str, harmless: b
     ],
 )
 def test_urls_are_shown_without_credentials(url: str, masked_url: str) -> None:
-    """What was shown means the stored URL when it is sent back, and another one does not."""
+    """A shown URL that is sent back means the stored one; any other URL replaces it."""
     assert hide_url(url) == masked_url
     assert restore_url(masked_url, url) == url
     assert restore_url("https://other/", url) == "https://other/"

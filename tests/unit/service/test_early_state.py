@@ -1,4 +1,4 @@
-"""What is loaded before workers are forked is the log as it was, and of no other log."""
+"""A state that is loaded before workers are forked belongs to one log at one position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _fill(url: str, numbers: range) -> None:
 
 @pytest.mark.parametrize("has_snapshot", [False, True])
 async def test_it_goes_on_where_the_parent_stopped(tmp_path: Path, has_snapshot: bool) -> None:
-    """A worker that starts with it has what was written since, too, as a node does that reads the log itself."""
+    """A worker that starts with the early state has later records, too, like a node that reads the whole log."""
     url = f"sqlite:///{tmp_path}/log.db"
     await _fill(url, range(3))
     if has_snapshot:
@@ -54,7 +54,7 @@ async def test_it_goes_on_where_the_parent_stopped(tmp_path: Path, has_snapshot:
 
 
 async def test_another_history_is_refused(tmp_path: Path) -> None:
-    """A worker does not go on from what its parent read of a log that has another record in that place now."""
+    """A worker refuses an early state if the log has another record at its position."""
     for name in ("one", "other"):
         await _fill(f"sqlite:///{tmp_path}/{name}.db", range(2))
     log = await open_log(f"sqlite:///{tmp_path}/one.db")

@@ -1,4 +1,4 @@
-"""Filters of events: what they let pass, and what is no filter."""
+"""Filters of events: which events pass, and which filters are invalid."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ALWAYS = {"prefix": {"source": "https://"}}
     ],
 )
 def test_18_what_passes(filters: list[dict[str, Any]], passed: bool) -> None:
-    """18: a prefix of the subject picks a group's events; the other dialects and their combinations do as they say."""
+    """18: a prefix of the subject selects a group's events; other dialects and combinations work as specified."""
     check_filters(filters)
     assert passes_filters(EVENT, filters) is passed
 
@@ -82,7 +82,7 @@ def _nest_filters(depth: int) -> dict[str, Any]:
     ],
 )
 def test_what_is_no_filter(wrong: Any) -> None:
-    """Wrong shapes, unknown dialects and more filters than anybody needs are refused, however deep they are."""
+    """Wrong shapes, unknown dialects and too many filters are refused at any depth."""
     with pytest.raises(InvalidRequest):
         check_filters(wrong)
     check_filters([_nest_filters(15)])
@@ -108,7 +108,7 @@ _filters = st.recursive(
 
 @given(_events, st.lists(_filters, min_size=1, max_size=3))
 def test_filters_are_an_algebra(event: dict[str, str], drawn: list[dict[str, Any]]) -> None:
-    """A list is `all` of it, `not` turns an answer round, `any` is `all` turned round twice (De Morgan)."""
+    """A list is the same as `all` of it, `not` negates, and `any` is `not` of `all` of `not` (De Morgan)."""
     check_filters(drawn)
     together = passes_filters(event, drawn)
     assert together is passes_filters(event, [{"all": drawn}])

@@ -1,4 +1,4 @@
-"""Histories, fields, matrices and neighbours as the registry finds them."""
+"""Histories, fields, matrices and neighbours from a registry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ YES, NO = Verdict.COMPATIBLE, Verdict.INCOMPATIBLE
 
 @pytest_asyncio.fixture
 async def registry(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Registry]:
-    """An empty node whose policy refuses nothing, and which has time enough."""
+    """Yield an empty node with a policy that refuses nothing and enough time."""
     for module in (version_verdicts, lifelines):
         monkeypatch.setattr(module, "SECONDS", 600.0)
     node = await Registry.open(MemoryLog())
@@ -63,7 +63,7 @@ async def delete(registry: Registry, key: SubjectKey, number: int) -> None:
 
 
 async def fill(registry: Registry) -> None:
-    """Register four versions: one that adds a default, one that breaks old data, one that mends it."""
+    """Register four versions: one adds a default, one breaks old data, and one repairs that."""
     await register(registry, ORDERS, field("a"))
     await register(registry, ORDERS, field("a"), field("b", default=0))
     await register(registry, ORDERS, field("a"), field("b", default=0), field("c"))
@@ -71,7 +71,7 @@ async def fill(registry: Registry) -> None:
 
 
 async def test_each_version_is_compared_with_the_one_before(registry: Registry) -> None:
-    """The verdicts of both directions come with what breaks."""
+    """A link has the verdicts of both directions, with the findings that break."""
     await fill(registry)
     subject_history = await get_history(registry, ORDERS)
     assert [row.version for row in subject_history.versions] == [1, 2, 3, 4]
@@ -88,7 +88,7 @@ async def test_each_version_is_compared_with_the_one_before(registry: Registry) 
 
 
 async def test_a_deleted_version_leaves_the_line(registry: Registry) -> None:
-    """What follows a soft-deleted version is compared with the nearest earlier one that is active."""
+    """The version after a soft-deleted one is compared with the nearest earlier active one."""
     await fill(registry)
     await delete(registry, ORDERS, 3)
     subject_history = await get_history(registry, ORDERS)
@@ -116,7 +116,7 @@ async def test_the_newest_version_is_compared_with_all_others(registry: Registry
 
 
 async def test_forced_is_what_the_policy_then_forbade(registry: Registry) -> None:
-    """A break counts as forced only where the policy at its registration asked for that direction."""
+    """A break counts as forced only if the policy at its registration required that direction."""
     await fill(registry)
     await registry.execute(ChangeSettings(SettingsLevel(*ORDERS), {"policy": POLICIES["BACKWARD"]}))
     await register(registry, ORDERS, field("a"), field("b"), field("d"), check=CompatibilityCheck.SKIP)
@@ -130,7 +130,7 @@ async def test_forced_is_what_the_policy_then_forbade(registry: Registry) -> Non
 
 
 async def test_pages_go_backwards(registry: Registry) -> None:
-    """A page holds the newest versions below a number, counts the earlier ones, and keeps its first link."""
+    """A page has the newest versions below a number, the count of earlier ones, and the link of its first version."""
     await fill(registry)
     page = await get_history(registry, ORDERS, before=4, limit=2)
     assert ([row.version for row in page.versions], page.earlier) == ([2, 3], 1)
@@ -141,7 +141,7 @@ async def test_pages_go_backwards(registry: Registry) -> None:
 
 
 async def test_verdicts_are_found_as_far_as_time_goes(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the time is up the rest is not compared, and the next answer goes on from there without asking again."""
+    """When the time is up, the rest is not compared. The next answer continues without repeating comparisons."""
     await fill(registry)
     monkeypatch.setattr(version_verdicts, "SECONDS", -1.0)
     none = await get_history(registry, ORDERS)
@@ -154,7 +154,7 @@ async def test_verdicts_are_found_as_far_as_time_goes(registry: Registry, monkey
 
 
 async def test_formats_are_not_compared(registry: Registry) -> None:
-    """Neighbours of two languages have no verdict."""
+    """Neighbours of two formats have no verdict."""
     await register(registry, ORDERS, field("a"))
     state = await registry.fresh_state()
     prepared = await registry.parser.prepare_schema(state, "json", b'{"type":"object"}')
@@ -167,7 +167,7 @@ async def test_formats_are_not_compared(registry: Registry) -> None:
 
 
 async def test_the_matrix_has_every_pair(registry: Registry) -> None:
-    """Rows read columns; what the policy asks for is marked."""
+    """Rows are readers, columns are writers, and comparisons that the policy requires are marked."""
     await fill(registry)
     matrix = await get_matrix(registry, ORDERS, policy=find_policy("BACKWARD_TRANSITIVE"))
     assert matrix.versions == (1, 2, 3, 4)
@@ -182,7 +182,7 @@ def _by_path(fields: Sequence[FieldLifeline]) -> dict[str, list[tuple[int, int, 
 
 
 async def test_fields_have_lifelines(registry: Registry) -> None:
-    """A field lives from its first version to its last; a change begins a new span, a gap is left open."""
+    """A lifeline goes from a field's first version to its last, with a new span after each change or gap."""
     await register(registry, ORDERS, field("a"), field("gone"))
     await register(registry, ORDERS, field("a", "long"))
     await register(registry, ORDERS, field("b", ["null", "int"], default=None), field("a", "long"), field("gone"))
@@ -200,7 +200,7 @@ async def test_fields_have_lifelines(registry: Registry) -> None:
 
 
 async def test_renames_are_known_by_their_aliases(registry: Registry) -> None:
-    """A field whose alias is a field of the version before was renamed; one without is another field."""
+    """A field with an alias of an earlier field was renamed; a field without one is new."""
     await register(registry, ORDERS, field("mail"), field("x"))
     await register(registry, ORDERS, field("email", aliases=["mail"]), field("y"))
     lifelines = await get_lifelines(registry, ORDERS)
@@ -213,7 +213,7 @@ async def test_renames_are_known_by_their_aliases(registry: Registry) -> None:
 
 
 async def test_the_newest_versions_are_read_first(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit, and time that is up, leave the oldest versions out and count them."""
+    """With a limit, or when the time is up, the oldest versions are left out and counted."""
     await fill(registry)
     part = await get_lifelines(registry, ORDERS, limit=2)
     assert (part.versions, part.earlier, part.complete) == ((3, 4), 2, True)
@@ -241,7 +241,7 @@ async def fill_references(registry: Registry) -> None:
 
 
 async def test_neighbours_are_found_both_ways(registry: Registry) -> None:
-    """What a subject uses is on one side, what uses it on the other, each with the version in use."""
+    """Used subjects have negative distances and users positive ones, each with the version in use."""
     await fill_references(registry)
     neighbourhood = await get_neighbourhood(registry, ORDERS)
     assert [(node.subject, node.distance, node.version, node.latest) for node in neighbourhood.nodes] == [
@@ -258,7 +258,7 @@ async def test_neighbours_are_found_both_ways(registry: Registry) -> None:
 
 
 async def test_a_reference_that_was_given_up_is_past(registry: Registry) -> None:
-    """A user whose newest version does not refer any more is told of, but as past."""
+    """A user whose newest version no longer has the reference is listed, and marked as past."""
     await fill_references(registry)
     await register(registry, ORDERS, field("to", default=0))
     neighbourhood = await get_neighbourhood(registry, SubjectKey("", "address"))
@@ -266,7 +266,7 @@ async def test_a_reference_that_was_given_up_is_past(registry: Registry) -> None
 
 
 async def test_the_atlas_has_the_subjects_of_a_namespace(registry: Registry) -> None:
-    """Subjects come by name, with the references of their newest versions; what is over the limit is counted."""
+    """Subjects come by name, with the references of their newest versions; those over the limit are counted."""
     await fill_references(registry)
     atlas = await get_atlas(registry, "")
     assert [(node.subject, node.versions) for node in atlas.nodes] == [("address", 2), ("invoice", 1), ("orders", 1)]
@@ -277,7 +277,7 @@ async def test_the_atlas_has_the_subjects_of_a_namespace(registry: Registry) -> 
 
 
 async def test_what_cannot_be_answered_is_no_verdict(registry: Registry) -> None:
-    """A ruleset that is not installed, or a text that is gone, leaves its pair out and the others stay."""
+    """A ruleset that is not installed, or a purged text, leaves only its own pair without a verdict."""
     await fill(registry)
     state = await registry.fresh_state()
     rows = history.list_history_versions(registry, ORDERS)

@@ -1,4 +1,4 @@
-"""A node over a log whose notices may be late: what must be fresh asks the log, what never changes does not."""
+"""A node over a log with late notices: fresh reads ask the log, reads of immutable facts do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["_no_newer_rules"]
 
 
 class LateLog(MemoryLog):
-    """Tells of appends of others only when the test says so, counts its tails, and can hold them up."""
+    """A log that reports foreign appends only when the test allows it, counts calls of `tail`, and can block them."""
 
     notices_at_once = False
 
@@ -46,20 +46,20 @@ class LateLog(MemoryLog):
 
 @pytest.fixture
 async def nodes() -> tuple[Registry, Registry, LateLog]:
-    """A node that writes, one that is told late of it, and the log of the latter."""
+    """Return a node that writes, one with late notices, and the log of the latter."""
     store = MemoryStore()
     late = LateLog(store)
     return await Registry.open(MemoryLog(store)), await Registry.open(late), late
 
 
 def count_versions(state: State) -> int:
-    """How many versions the subject of these tests has."""
+    """Return the number of versions of the subject of these tests."""
     subject = state.namespaces[""].subjects.get(KEY.name) if "" in state.namespaces else None
     return 0 if subject is None else len(subject.versions)
 
 
 async def test_lists_are_fresh_without_a_notice(nodes: tuple[Registry, Registry, LateLog]) -> None:
-    """What may change is asked of the log each time, and no prebuilt answer of it is fresh."""
+    """A read of mutable state asks the log each time, and memory never counts as fresh."""
     writer, reader, _ = nodes
     for number in range(3):
         await put(writer, record(*"abc"[: number + 1]))
@@ -68,7 +68,7 @@ async def test_lists_are_fresh_without_a_notice(nodes: tuple[Registry, Registry,
 
 
 async def test_ids_come_from_memory(nodes: tuple[Registry, Registry, LateLog]) -> None:
-    """A known id costs the log nothing; an unknown one is looked for; a notice is heeded."""
+    """A known id costs no call of the log, an unknown one costs one, and a notice makes the node catch up."""
     writer, reader, log = nodes
     first = await put(writer, record("a"))
 
@@ -92,7 +92,7 @@ async def test_ids_come_from_memory(nodes: tuple[Registry, Registry, LateLog]) -
 
 
 async def test_requests_at_once_share_a_question(nodes: tuple[Registry, Registry, LateLog]) -> None:
-    """While the log answers one request, all that come meanwhile wait for one more answer, which is not older."""
+    """Requests that arrive while the log answers an earlier one share a single further call, whose answer is newer."""
     writer, reader, log = nodes
     log.gate.clear()
     early = asyncio.create_task(reader.fresh_state())
@@ -110,7 +110,7 @@ async def test_requests_at_once_share_a_question(nodes: tuple[Registry, Registry
 
 
 async def test_a_failure_is_not_shared(nodes: tuple[Registry, Registry, LateLog]) -> None:
-    """When catching up fails or is given up, the next in the queue tries for itself."""
+    """When a catch-up fails or is cancelled, the next waiting request catches up itself."""
     writer, reader, log = nodes
     log.gate.clear()
     early = asyncio.create_task(reader.fresh_state())

@@ -1,4 +1,4 @@
-"""Logs of earlier releases: read by the rules of this one."""
+"""Logs of earlier releases, interpreted by the rules of this release."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stele.storage.memory import MemoryLog
 
 
 def _write_incarnation(incarnation: int, versions: int, via: str) -> list[bytes]:
-    """Return what an earlier release wrote for a subject that lived, had versions, and was deleted."""
+    """Return the records of an earlier release for a subject that was created, got versions, and was deleted."""
     uid = bytes([incarnation]) * 16
     events: list[Event] = [SubjectCreated(S, uid, incarnation, incarnation, Numbering.NEVER_REUSE)]
     for number in range(1, versions + 1):
@@ -37,7 +37,7 @@ def _write_incarnation(incarnation: int, versions: int, via: str) -> list[bytes]
 @pytest.mark.parametrize(("via", "expected"), [("cncf", 4), ("pravega", 1)])
 @pytest.mark.parametrize("lives", [(3,), (3, 1)])
 async def test_numbers_in_uris_go_on(via: str, expected: int, lives: tuple[int, ...]) -> None:
-    """A CNCF schema of an old log never gives a number again, also where that release began with 1 once more."""
+    """A CNCF schema of an old log never reuses a number, even if the old release restarted at 1."""
     log = MemoryLog()
     for incarnation, versions in enumerate(lives, 1):
         assert await log.append(await log.head(), _write_incarnation(incarnation, versions, via))

@@ -1,4 +1,4 @@
-"""Requests of the server's own: where they may go, and what bounds them."""
+"""Requests of the server itself: allowed addresses, and limits."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_addresses_of_the_own_network_are_forbidden(address: str) -> None:
 
 @pytest.mark.parametrize("address", [PUBLIC, "2606:4700::1111", "::ffff:93.184.215.14", "64:ff9b::93.184.215.14"])
 def test_public_addresses_are_allowed(address: str) -> None:
-    """What everybody can reach may be asked."""
+    """Requests to public addresses are allowed."""
     assert AddressRules().allows(ip_address(address))
 
 
 def test_named_networks_are_allowed() -> None:
-    """A setting names networks that may be asked, and no more than those."""
+    """Requests to networks in the settings are allowed, and to no other private ones."""
     rules = AddressRules(
         load_settings({}, environ={"STELE_OUTGOING_NETWORKS": "10.1.0.0/16, fd00::/8"}).outgoing_networks
     )
@@ -78,7 +78,7 @@ def test_named_networks_are_allowed() -> None:
 
 
 class Names:
-    """A name service with prepared answers, one after another; the last one stays."""
+    """A name service with prepared answers, one after another; the last one is repeated."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self.answers = list(answers)
@@ -90,7 +90,7 @@ class Names:
 
 
 class Wire(httpx.AsyncBaseTransport):
-    """Notes where requests go, and answers with redirects while there are any."""
+    """Records the targets of requests, and answers with redirects as long as there are any."""
 
     def __init__(self, *redirects: str) -> None:
         self.redirects = list(redirects)
@@ -104,13 +104,13 @@ class Wire(httpx.AsyncBaseTransport):
 
 
 def make_client(names: Any, wire: Wire, *networks: str, follow_redirects: bool = False) -> httpx.AsyncClient:
-    """A client that sends by a guarded transport."""
+    """Return a client with a guarded transport."""
     transport = GuardedTransport(AddressRules(networks), resolver=names, inner=wire)
     return httpx.AsyncClient(transport=transport, follow_redirects=follow_redirects)
 
 
 async def test_the_connection_goes_to_the_address_that_was_judged() -> None:
-    """The name is resolved once: a name service that answers otherwise the next time (rebinding) changes nothing."""
+    """The name is resolved once: a different second answer of the name service (rebinding) has no effect."""
     names, wire = Names([PUBLIC], ["127.0.0.1"]), Wire()
     async with make_client(names, wire) as client:
         answer = await client.get("https://hooks.example:8443/x")
@@ -122,7 +122,7 @@ async def test_the_connection_goes_to_the_address_that_was_judged() -> None:
 
 
 async def test_one_forbidden_address_among_many_is_enough() -> None:
-    """A host that is at public and at forbidden addresses is refused."""
+    """A host with public and forbidden addresses is refused."""
     wire = Wire()
     async with make_client(Names([PUBLIC, "::1"]), wire) as client:
         with pytest.raises(ForbiddenAddress, match="outgoing_networks"):
@@ -145,7 +145,7 @@ async def test_one_forbidden_address_among_many_is_enough() -> None:
     ],
 )
 async def test_every_spelling_of_loopback_is_refused(host: str) -> None:
-    """The system's own resolver turns spellings into addresses; the address is what is judged."""
+    """The system's resolver converts any spelling to an address, and that address is checked."""
     wire = Wire()
     async with make_client(resolve_host, wire) as client:
         with pytest.raises((ForbiddenAddress, httpx.InvalidURL)):
@@ -154,7 +154,7 @@ async def test_every_spelling_of_loopback_is_refused(host: str) -> None:
 
 
 async def test_redirects_are_judged_too() -> None:
-    """The client of the server follows none; with one that does, each hop is judged."""
+    """The server's client follows no redirects; a client that does has each hop checked."""
     wire = Wire("http://169.254.169.254/latest/meta-data/")
     async with make_client(resolve_host, wire, follow_redirects=True) as client:
         with pytest.raises(ForbiddenAddress):
@@ -166,7 +166,7 @@ async def test_redirects_are_judged_too() -> None:
 
 
 async def test_an_ipv6_address_can_be_asked() -> None:
-    """The address stands in brackets where it takes the place of the name."""
+    """An IPv6 address that replaces the host name is put in brackets."""
     wire = Wire()
     async with make_client(Names(["2606:4700::1111"]), wire) as client:
         await client.get("http://six.example/")
@@ -175,7 +175,7 @@ async def test_an_ipv6_address_can_be_asked() -> None:
 
 @contextlib.asynccontextmanager
 async def answering(*parts: bytes, stays: bool = False) -> AsyncIterator[int]:
-    """A TCP server that sends these bytes to whoever connects, and closes or waits for him; yields its port."""
+    """Run a TCP server that sends these bytes to each client, and closes the connection or waits. Yields its port."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
@@ -193,7 +193,7 @@ async def answering(*parts: bytes, stays: bool = False) -> AsyncIterator[int]:
 
 
 async def test_answers_are_bounded() -> None:
-    """An answer that is too long, too slow or none at all is an error of the far side; others are returned."""
+    """An answer that is too long, too slow or missing is an error; any other answer is returned."""
     rules = AddressRules(["127.0.0.0/8"])
     client, hasty = (OutgoingClient(rules, seconds=seconds, answer_bytes=1000) for seconds in (60.0, 0.5))
     head = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -213,7 +213,7 @@ async def test_answers_are_bounded() -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "gopher://x/", "http://", "//x", "http://a b/", "http://[::1"])
 async def test_what_is_no_web_address_is_refused(url: str) -> None:
-    """Only http and https are asked."""
+    """Only http and https URLs are allowed."""
     client = OutgoingClient(AddressRules())
     with pytest.raises((ForbiddenAddress, Unavailable)):
         await client.send_request("GET", url)

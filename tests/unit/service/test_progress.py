@@ -1,4 +1,4 @@
-"""What is compared is counted and remembered, also when the rest is given up."""
+"""Comparisons are counted and their verdicts cached, even if the request is aborted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERSIONS = 5
 
 
 class SlowRules:
-    """Rules that stop at the comparison after some."""
+    """Rules that block after a number of comparisons."""
 
     def __init__(self, quick: int) -> None:
         self.left = quick
@@ -34,7 +34,7 @@ class SlowRules:
         self.released = threading.Event()
 
     def run_ruleset(self, *_: Any) -> list[Finding]:
-        """Find nothing, or wait."""
+        """Return no findings; block when no quick comparison is left."""
         if not self.left:
             self.is_waiting.set()
             self.released.wait(120)
@@ -48,7 +48,7 @@ async def _refuse_call(*_: Any) -> Any:
 
 
 async def test_a_registration_that_is_given_up_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says how many comparisons were made, and whoever tries again need not repeat them."""
+    """The error says how many comparisons were made, and a second attempt does not repeat them."""
     registry = await Registry.open(MemoryLog())
     await registry.execute(ChangeSettings(SettingsLevel(""), {"policy": POLICIES["BACKWARD_TRANSITIVE"]}))
     for number in range(VERSIONS):
@@ -78,7 +78,7 @@ async def test_a_registration_that_is_given_up_goes_on_from_there(monkeypatch: p
 
 
 def test_a_check_keeps_what_it_has_found() -> None:
-    """Findings are there as soon as they are found, at the weight they count; entries not compared are read, too."""
+    """Progress has the findings with their final severity, and counts entries that the policy does not compare."""
     against = (Candidate('{"type":"string"}'), Candidate('{"type":"int"}'))
     with track_progress() as progress:
         answer = check_compatibility(CheckRequest("avro", '"int"', against=against, policy="BACKWARD_TRANSITIVE"))
@@ -88,7 +88,7 @@ def test_a_check_keeps_what_it_has_found() -> None:
 
 
 def test_very_many_findings_are_not_kept() -> None:
-    """An answer to a request that is given up has the first of them."""
+    """Progress keeps only the first 1,000 findings."""
     with track_progress() as progress:
         for _ in range(3):
             progress.add_findings([Finding("R", "")] * 400)

@@ -1,4 +1,4 @@
-"""How many references a schema may have, and how many may follow one another."""
+"""Limits on the number of references of a schema, and on the length of a chain of references."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stele.storage.memory import MemoryLog
 
 @pytest.fixture
 async def registry() -> AsyncIterator[Registry]:
-    """A registry in memory."""
+    """Yield a registry in memory."""
     opened = await Registry.open(MemoryLog())
     yield opened
     await opened.close()
@@ -39,7 +39,7 @@ async def register_link(registry: Registry, fmt: str, number: int) -> None:
 
 @pytest.mark.parametrize("fmt", ["avro", "json"])
 async def test_a_chain_ends_at_the_same_number_in_every_format(registry: Registry, fmt: str) -> None:
-    """A schema may stand on 200 others in a row; one more is refused by a sentence that says so."""
+    """A schema may be the end of a chain of 200 references; one more is refused with an explanation."""
     for number in range(1, MAX_REFERENCE_DEPTH + 2):
         await register_link(registry, fmt, number)
     with pytest.raises(TooLarge, match=f"a chain of {MAX_REFERENCE_DEPTH + 1}; .* is {MAX_REFERENCE_DEPTH}"):
@@ -47,7 +47,7 @@ async def test_a_chain_ends_at_the_same_number_in_every_format(registry: Registr
 
 
 async def test_the_same_reference_many_times_is_refused(registry: Registry) -> None:
-    """Duplicates count like different references: 20,000 of one are too many."""
+    """Repeated references count separately: 20,000 of one are too many."""
     await register_link(registry, "avro", 1)
     state = await registry.fresh_state()
     with pytest.raises(TooLarge, match="20000 references"):

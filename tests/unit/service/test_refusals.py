@@ -1,4 +1,4 @@
-"""How many registrations were refused today."""
+"""The number of registrations that were refused today."""
 
 from __future__ import annotations
 

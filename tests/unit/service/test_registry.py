@@ -1,4 +1,4 @@
-"""A node over a real log: what it answers, what it keeps, and what happens when nodes and writes collide."""
+"""A node over a real log: its answers, its durability, and conflicts between nodes and writes."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ KEY = SubjectKey("", "orders-value")
 
 @pytest.fixture(autouse=True)
 def _no_newer_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever rulesets are installed, no record of their adoption stands before those of the tests."""
+    """Prevent records of ruleset adoptions before those of the tests, whatever rulesets are installed."""
     monkeypatch.setattr("stele.service.rulesets.newest_versions", dict)
 
 
 def record(*fields: str, name: str = "Order") -> bytes:
-    """An Avro record whose fields are all ints with a default."""
+    """Return an Avro record whose fields are all ints with a default."""
     shaped = [{"name": field, "type": "int", "default": 0} for field in fields]
     return json.dumps({"type": "record", "name": name, "fields": shaped}).encode()
 
@@ -78,7 +78,7 @@ async def test_registration_is_idempotent_and_numbers_count_up() -> None:
 
 
 async def test_an_incompatible_schema_is_refused_with_findings_and_changes_nothing() -> None:
-    """The policy in force decides; the refusal says which version, where and how to mend it."""
+    """The policy in force decides; the refusal names the version, the place and the fix."""
     registry = await Registry.open(MemoryLog())
     await put(registry, record("a"))
     broken = b'{"type":"record","name":"Order","fields":[{"name":"b","type":"string"}]}'
@@ -108,7 +108,7 @@ async def test_concurrent_registrations_of_one_node_share_commits_and_never_shar
 
 
 async def test_two_nodes_on_one_file_agree(tmp_path: Path) -> None:
-    """Writers on two nodes race for the same texts: one version each, the same answers on both nodes, at once."""
+    """Writers on two nodes race for the same texts: each gets one version, and both nodes answer the same at once."""
     url = f"sqlite:///{tmp_path}/log.db"
     nodes = [await Registry.open(await open_log(url)) for _ in range(2)]
     await nodes[0].execute(ChangeSettings(SettingsLevel(""), {"policy": POLICIES["NONE"]}))
@@ -128,7 +128,7 @@ async def test_two_nodes_on_one_file_agree(tmp_path: Path) -> None:
 
 
 async def test_a_restarted_node_knows_everything(tmp_path: Path) -> None:
-    """State comes back from the log, and from a snapshot plus its tail."""
+    """The state is restored from the log, and from a snapshot with the records after it."""
     url = f"sqlite:///{tmp_path}/log.db"
     registry = await Registry.open(await open_log(url))
     await put(registry, record("a"))
@@ -158,7 +158,7 @@ async def test_purged_texts_leave_the_file(tmp_path: Path) -> None:
 
 
 async def test_references_are_resolved_guarded_and_compared(tmp_path: Path) -> None:
-    """A schema may use another one's type by reference; the other one cannot go while it does."""
+    """A schema can use another one's type by reference; the other one cannot be deleted meanwhile."""
     registry = await Registry.open(MemoryLog())
     address = SubjectKey("", "address")
     await put(registry, record("zip", name="Address"), address)
@@ -175,7 +175,7 @@ async def test_references_are_resolved_guarded_and_compared(tmp_path: Path) -> N
 
 
 async def test_a_write_of_unknown_outcome_is_looked_up_in_the_log() -> None:
-    """A store that fails after writing makes the command done, one that fails before makes it fail; never twice."""
+    """A store error after the write completes the command, one before it fails the command; it never runs twice."""
 
     class Flaky(MemoryLog):
         fail: str = ""
@@ -202,7 +202,7 @@ async def test_a_write_of_unknown_outcome_is_looked_up_in_the_log() -> None:
 
 
 async def test_a_reader_never_sees_a_write_before_it_is_durable() -> None:
-    """While an append is under way nobody reads what it brings; commands that wait build on one another."""
+    """During an append no reader sees its changes; waiting commands are decided on each other's results."""
     store = MemoryStore()
     gate = asyncio.Event()
 
@@ -224,7 +224,7 @@ async def test_a_reader_never_sees_a_write_before_it_is_durable() -> None:
 
 
 class PausedLog(MemoryLog):
-    """Says of an append that it is done when the gate is open; others do not wait for their turns."""
+    """A log whose appends return only when the gate is open, and whose writers do not wait for turns."""
 
     def __init__(self, shared: MemoryStore) -> None:
         super().__init__(shared)
@@ -241,7 +241,7 @@ class PausedLog(MemoryLog):
 
 
 async def test_a_registration_answers_what_it_made_though_that_is_gone() -> None:
-    """Other nodes delete the version and give its number to another text before the node gets to answer."""
+    """A registration returns its version, even if other nodes deleted it and reused its number before the answer."""
     store = MemoryStore()
     log = PausedLog(store)
     node, other = await Registry.open(log), await Registry.open(MemoryLog(store))
@@ -265,7 +265,7 @@ async def test_a_registration_answers_what_it_made_though_that_is_gone() -> None
 
 
 async def test_a_defect_in_an_answer_concerns_its_caller_alone() -> None:
-    """Whoever registers beside it is answered, and the node goes on."""
+    """A defect in one answer does not affect other registrations of the batch, nor the node."""
     node = await Registry.open(MemoryLog())
 
     def fail(state: State, version: Version) -> None:
@@ -284,7 +284,7 @@ async def test_a_defect_in_an_answer_concerns_its_caller_alone() -> None:
 
 
 async def test_limits_refuse_before_parsing() -> None:
-    """A text over the limit is refused by name of the limit."""
+    """A text over the limit is refused with the name of the limit."""
     registry = await Registry.open(MemoryLog(), Limits(schema_bytes=100))
     with pytest.raises(TooLarge, match="max_schema_bytes"):
         await put(registry, record(*(f"field{n}" for n in range(50))))
@@ -292,7 +292,7 @@ async def test_limits_refuse_before_parsing() -> None:
 
 
 async def test_a_record_nobody_can_read_stops_the_node_with_its_number() -> None:
-    """A log of a later version, or a damaged one, is refused by name of the record instead of being half read."""
+    """A log of a later version, or a damaged one, is refused with the record's number instead of being read in part."""
     log = MemoryLog()
     await log.append(0, [b"\xc1"])
     with pytest.raises(StoreError, match="record 1 "):
@@ -300,7 +300,7 @@ async def test_a_record_nobody_can_read_stops_the_node_with_its_number() -> None
 
 
 async def test_a_validator_that_is_not_installed_refuses() -> None:
-    """A policy that names a validator nobody has lets nothing in, instead of letting everything in."""
+    """A policy with an unknown validator accepts nothing, instead of everything."""
     registry = await Registry.open(MemoryLog())
     await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": Policy(validators=("house-rules",))}))
     with pytest.raises(UnknownRuleset, match="house-rules"):
@@ -309,7 +309,7 @@ async def test_a_validator_that_is_not_installed_refuses() -> None:
 
 
 async def test_a_job_that_cannot_be_judged_fails_alone() -> None:
-    """Settings that change within a batch send two registrations back to be judged: the one's error is its own."""
+    """If settings change within a batch, two registrations are decided again; one that fails leaves the other."""
     store, gate = MemoryStore(), asyncio.Event()
 
     class Slow(MemoryLog):
@@ -344,7 +344,7 @@ async def test_a_job_that_cannot_be_judged_fails_alone() -> None:
 
 
 async def test_a_full_subject_and_a_full_registry_say_so() -> None:
-    """The version or the text over a limit is refused by the limit's name; what is there is still found and shared."""
+    """A version or text over a limit is refused with the limit's name; existing ones can still be registered again."""
     registry = await Registry.open(MemoryLog(), Limits(versions=2, schemas=3))
     for fields in ("a", "ab"):
         await put(registry, record(*fields))
@@ -362,7 +362,7 @@ async def test_a_full_subject_and_a_full_registry_say_so() -> None:
 
 
 async def test_a_registry_holds_no_more_bytes_than_its_limit() -> None:
-    """Texts are counted once, what is purged makes room, and the error names the limit."""
+    """Each text is counted once, a purge frees its bytes, and the error names the limit."""
     text = len(json.dumps(json.loads(record("a")), separators=(",", ":")))  # as it is printed
     registry = await Registry.open(MemoryLog(), Limits(text_bytes=2 * text))
     await put(registry, record("a"))
@@ -379,7 +379,7 @@ async def test_a_registry_holds_no_more_bytes_than_its_limit() -> None:
 
 
 async def test_more_writes_than_may_wait_are_refused() -> None:
-    """A store that does not answer gathers no endless queue; what waits is written once it answers again."""
+    """While a store hangs, the queue has a limit; waiting changes are written when the store answers again."""
     log = MemoryLog()
     registry = await Registry.open(log, Limits(waiting_writes=3))
     async with log.turn():
@@ -397,7 +397,7 @@ async def test_more_writes_than_may_wait_are_refused() -> None:
 
 
 async def test_a_reset_leaves_nothing_of_the_old_log() -> None:
-    """A reset says nothing, closes the log, and nothing that was under way there reaches the new one."""
+    """A reset logs nothing, closes the log, and no pending work of the old log reaches the new one."""
     log = MemoryLog()
     registry = await Registry.open(log)
     await put(registry, record("a"))

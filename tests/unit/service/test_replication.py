@@ -1,4 +1,4 @@
-"""What a registry takes in from others, and the documents that say whom it follows."""
+"""Imports of replicas from other registries, and documents that define replications."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def client(box: RegistryBox) -> httpx.Client:
 
 
 def take_in(client: httpx.Client, **members: Any) -> dict[str, Any]:
-    """Import; the answer."""
+    """Send an import, and return the answer."""
     answer = client.post("/api/versions/import", json=members)
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
 def look_up(client: httpx.Client, *uids: str) -> list[dict[str, Any]]:
-    """What the registry says of versions."""
+    """Return versions by uid."""
     return list(client.post("/api/versions/read", json={"uids": uids}).json()["versions"])
 
 
@@ -65,7 +65,7 @@ def look_up(client: httpx.Client, *uids: str) -> list[dict[str, Any]]:
     ],
 )
 def test_bodies_that_are_none(client: httpx.Client, change: dict[str, Any]) -> None:
-    """What has another shape is refused as a whole."""
+    """A body of another shape is refused as a whole."""
     assert client.post("/api/versions/import", json={"versions": [{**REPLICA, **change}]}).status_code == 422
 
 
@@ -83,7 +83,7 @@ def test_bodies_that_are_none(client: httpx.Client, change: dict[str, Any]) -> N
     ],
 )
 def test_versions_that_cannot_be_taken_in(client: httpx.Client, change: dict[str, Any], code: str) -> None:
-    """A version that is no good is refused with a code; the others of the request are taken in."""
+    """An invalid version is refused with a code; the other versions of the request are imported."""
     other = {**REPLICA, "uid": "f" * 32, "subject": "t", "uri": "http://x.example/2", "schemaId": 6}
     answer = take_in(client, versions=[{**REPLICA, **change}, other])
     assert [(row["uid"], row["code"]) for row in answer["refused"]] == [(UID, code)]
@@ -91,7 +91,7 @@ def test_versions_that_cannot_be_taken_in(client: httpx.Client, change: dict[str
 
 
 def test_twice_is_as_good_as_once(client: httpx.Client) -> None:
-    """A version that is there, soft-deleted, or gone is not taken in again."""
+    """A version that exists, is soft-deleted, or was removed is not imported again."""
     assert take_in(client, versions=[REPLICA])["registered"] == 1
     again = take_in(client, versions=[REPLICA])
     assert (again["registered"], again["removed"], again["refused"], again["mapped"]) == (0, 0, [], [])
@@ -105,7 +105,7 @@ def test_twice_is_as_good_as_once(client: httpx.Client) -> None:
 
 
 def test_a_referenced_replica_stays(client: httpx.Client) -> None:
-    """What another schema refers to is not taken away, and the reason is told."""
+    """A replica to which another schema refers is not removed, and the reason is returned."""
     take_in(client, versions=[{**REPLICA, "text": '{"type":"fixed","name":"F","size":1}'}])
     body = {"schema": '{"type":"array","items":"F"}', "references": [{"name": "F", "subject": "s", "version": 1}]}
     assert client.post("/subjects/own/versions", json=body).status_code == 200
@@ -115,12 +115,12 @@ def test_a_referenced_replica_stays(client: httpx.Client) -> None:
 
 
 def test_long_requests_are_refused(client: httpx.Client) -> None:
-    """A request names a thousand versions at most."""
+    """A request with more than a thousand versions is refused."""
     assert client.post("/api/versions/read", json={"uids": [UID] * 1001}).status_code == 413
 
 
 def test_pages_end_with_whole_subjects(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page goes on behind the last subject of the one before."""
+    """A page begins after the last subject of the page before."""
     monkeypatch.setattr("stele.service.replication.reading._PAGE_ROWS", 2)
     rows = [
         {**REPLICA, "uid": f"{n:032x}", "subject": f"s{n // 3}", "version": n % 3 + 1, "uri": f"http://x.example/{n}"}
@@ -137,7 +137,7 @@ def test_pages_end_with_whole_subjects(client: httpx.Client, monkeypatch: pytest
 
 
 def test_secrets_are_sealed_and_hidden(box: RegistryBox, client: httpx.Client) -> None:
-    """Neither an answer nor the log has the password of the other registry."""
+    """The password of the other registry is in no answer and not in the log."""
     other = {"url": "http://127.0.0.1:9", "user": "u", "password": "hunter2hunter2", "token": ""}
     body = {"name": "r", "direction": "pull", "registry": other, "state": "paused"}
     answer = client.post("/api/replications", json=body)
@@ -149,7 +149,7 @@ def test_secrets_are_sealed_and_hidden(box: RegistryBox, client: httpx.Client) -
 
 
 def test_no_requests_into_its_own_network(client: httpx.Client) -> None:
-    """A registry at an address that the settings do not allow is never asked, and the status says so."""
+    """A registry at an address that the settings forbid gets no request, and the status says so."""
     body = {"name": "inner", "direction": "pull", "registry": {"url": "http://127.0.0.1:9"}}
     assert client.post("/api/replications", json=body).status_code == 201
     until = time.monotonic() + 120
@@ -162,7 +162,7 @@ def test_no_requests_into_its_own_network(client: httpx.Client) -> None:
 
 
 def test_a_server_without_public_url_replicates_nothing(tmp_path: Path) -> None:
-    """Its schemas would have whatever authority a request names: it says what is missing."""
+    """A server without a public URL refuses replication and names the setting: its schemas would have any authority."""
     with registry() as plain, httpx.Client(transport=plain.transport, base_url=plain.url) as client:
         body = {"name": "r", "direction": "pull", "registry": {"url": "http://x.example"}}
         answer = client.post("/api/replications", json=body)

@@ -1,4 +1,4 @@
-"""Which rights each command wants."""
+"""The rights that each command needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BINDING = Binding("kafka", "topic", "orders", "value", KEY)
 
 
 def test_every_command_has_an_entry() -> None:
-    """A new command fails this test until somebody has said which rights it wants."""
+    """Every command has an entry, so a new command fails this test until its rights are defined."""
     assert set(RIGHTS) == set(get_args(cmd.Command))
 
 
@@ -50,19 +50,19 @@ def test_every_command_has_an_entry() -> None:
 def test_what_a_command_does_to_a_subject_decides_which_rights_it_wants(
     command: cmd.Command, wanted: set[Operation]
 ) -> None:
-    """Each thing beyond the ordinary is a right of its own, on the subject that the command names."""
+    """Each special action of a command needs a right of its own on its subject."""
     assert set(required_rights(command, State())) == {(operation, SUBJECT) for operation in wanted}
 
 
 def test_a_number_of_ones_own_wants_a_right_in_import_mode_only() -> None:
-    """Elsewhere it can only be the next number."""
+    """An explicit version number needs a right only in IMPORT mode; elsewhere it must be the next number."""
     state = State()
     apply_event(state, ModeChanged(LEVEL, Mode.IMPORT), EventMetadata(b"1" * 16, 1), 1)
     assert (Operation.IMPORT, SUBJECT) in required_rights(cmd.RegisterSchema(KEY, None, version_number=2), state)
 
 
 def test_who_unbinds_needs_the_right_to_the_subject_that_is_bound() -> None:
-    """A binding that this node does not know is a matter of the registry."""
+    """Removing a binding needs the right to its subject; for an unknown binding, the right to the registry."""
     state = State()
     remove = cmd.ChangeBindings((), (BINDING.key,))
     assert required_rights(remove, state) == ((Operation.BIND, REGISTRY_RESOURCE),)
@@ -90,12 +90,12 @@ def test_who_unbinds_needs_the_right_to_the_subject_that_is_bound() -> None:
 def test_the_collection_decides_which_right_a_document_wants(
     collection: str, key: tuple[str, ...], wanted: tuple[Operation, object]
 ) -> None:
-    """A collection that nobody thought of is for administrators."""
+    """The collection determines the right to change a document; an unlisted one needs the right to manage access."""
     assert required_rights(cmd.ChangeItems(collection, {key: b"{}"}), State()) == (wanted,)
 
 
 def test_settings_want_the_right_to_their_level() -> None:
-    """To the registry, a namespace or a subject."""
+    """Settings need the right to their level: the registry, a namespace or a subject."""
     resources = {
         SettingsLevel(): REGISTRY_RESOURCE,
         SettingsLevel("team"): namespace_resource("team"),

@@ -1,4 +1,4 @@
-"""Compare and retry: an attempt that was overtaken is made again, any other failure is the caller's."""
+"""Retries: an attempt that another writer overtook is repeated, any other failure is raised."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class _Attempt:
 
 
 async def test_conflicts_are_retried() -> None:
-    """A precondition that failed and `Overtaken` lead to another attempt."""
+    """A failed precondition, or `Overtaken`, leads to another attempt."""
     registry = await Registry.open(MemoryLog())
     assert await retry_when_overtaken(registry, _Attempt(PreconditionFailed("changed"), Overtaken())) == 3
 
 
 async def test_named_conflicts_replace_the_usual_one() -> None:
-    """With conflicts of its own, a failed precondition is an answer, not a reason to try again."""
+    """With other `conflicts`, a failed precondition is raised instead of being retried."""
     registry = await Registry.open(MemoryLog())
     assert await retry_when_overtaken(registry, _Attempt(AlreadyExists("x")), conflicts=(AlreadyExists,)) == 2
     with pytest.raises(PreconditionFailed):
@@ -41,7 +41,7 @@ async def test_named_conflicts_replace_the_usual_one() -> None:
 
 
 async def test_other_errors_are_raised() -> None:
-    """What is no conflict ends the attempts."""
+    """An error that is no conflict ends the attempts."""
     attempt = _Attempt(InUse("s", 1))
     with pytest.raises(InUse):
         await retry_when_overtaken(await Registry.open(MemoryLog()), attempt)

@@ -1,4 +1,4 @@
-"""What decides is in the log: an upgrade changes no verdict, a report says what one would, adopting it does."""
+"""The log decides which rulesets apply: an upgrade changes no verdict, a report previews it, an adoption does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ADOPTED = RulesetAdopted("demo", "words", 2)
 
 
 async def document(registry: Registry, text: str) -> SchemaDocument:
-    """A demo schema, prepared."""
+    """Return a prepared demo schema."""
     return (await registry.parser.prepare_schema(await registry.fresh_state(), "demo", text.encode())).document
 
 
@@ -40,14 +40,14 @@ async def put(registry: Registry, *texts: str, key: SubjectKey = KEY) -> None:
 
 
 async def find_refusing_rule(registry: Registry, text: str) -> str:
-    """The rule that refuses a schema."""
+    """Return the rule that refuses a schema."""
     with pytest.raises(Incompatible) as caught:
         await put(registry, text)
     return caught.value.findings[0].rule
 
 
 async def all_rows(registry: Registry, **arguments: object) -> list[ImpactRow]:
-    """The rows of a report read to its end, page by page."""
+    """Return the rows of all pages of a report."""
     rows: list[ImpactRow] = []
     request = ReportRequest(**arguments)  # type: ignore[arg-type]  # test shorthand
     while True:
@@ -59,7 +59,7 @@ async def all_rows(registry: Registry, **arguments: object) -> list[ImpactRow]:
 
 
 async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Install, tmp_path: Path) -> None:
-    """@1 decides as before the upgrade; the report names what @2 minds; adopting switches, restarting keeps it."""
+    """@1 decides after the upgrade, the report shows findings of @2, an adoption switches, and a restart keeps it."""
     store = f"sqlite:///{tmp_path}/log.db"
     install("OLD")
     registry = await Registry.open(await open_log(store))
@@ -95,7 +95,7 @@ async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Inst
 
 
 async def test_nodes_over_one_log_agree(install: Install) -> None:
-    """A node that judged by @1, and remembers that it did, judges by @2 once another node has adopted it."""
+    """A node with cached verdicts of @1 decides by @2 as soon as another node adopts it."""
     install("OLD")
     store = MemoryStore()
     first, second = [await Registry.open(MemoryLog(store)) for _ in range(2)]
@@ -111,7 +111,7 @@ async def test_nodes_over_one_log_agree(install: Install) -> None:
 
 
 async def test_a_new_registry_begins_with_the_newest_rules(install: Install) -> None:
-    """Over an empty log nobody can be surprised; over any other nothing is adopted by itself."""
+    """With an empty log the newest rulesets are adopted; with any other log nothing is adopted automatically."""
     install("NEW")
     store = MemoryStore()
     registry = await Registry.open(MemoryLog(store))
@@ -133,7 +133,7 @@ async def test_a_new_registry_begins_with_the_newest_rules(install: Install) -> 
 
 
 async def test_a_version_that_is_not_installed_refuses_instead_of_judging_otherwise(install: Install) -> None:
-    """After a downgrade, or without an old version, writes are refused with the command that mends it."""
+    """After a downgrade, or without an old version, writes are refused with the command that fixes it."""
     install("OLD")
     registry = await Registry.open(MemoryLog())
     await put(registry, "a")
@@ -165,7 +165,7 @@ async def test_settings_hold_a_version_against_an_adoption(install: Install) -> 
 
 
 async def test_doubt_is_a_setting(install: Install) -> None:
-    """What no rule decides is refused, and let in by a server that allows it; a proven break is refused by both."""
+    """An undecided change is refused unless the server allows it; a proved break is refused either way."""
     install("OLD")
     strict = await Registry.open(MemoryLog())
     trusting = await Registry.open(MemoryLog(), undecided=WhenUndecided.ALLOW)
@@ -179,7 +179,7 @@ async def test_doubt_is_a_setting(install: Install) -> None:
 
 
 async def test_a_plug_in_without_versions_has_version_one(install: Install) -> None:
-    """It is listed as @1, asked by the name it knows, and cannot be asked for another version."""
+    """Its ruleset is listed as @1, called by its bare name, and has no other version."""
     install("BARE")
     registry = await Registry.open(MemoryLog())
     await put(registry, "a")
@@ -216,7 +216,7 @@ def test_a_check_without_a_registry_takes_the_newest_and_says_which(install: Ins
 
 
 def test_a_check_weighs_doubt_as_it_is_told(install: Install) -> None:
-    """The request's word counts, else that of whoever answers."""
+    """The setting in the request applies, else the default of the server."""
     install("OLD")
 
     def compatible(request: WhenUndecided | None, server: WhenUndecided) -> bool:
@@ -229,7 +229,7 @@ def test_a_check_weighs_doubt_as_it_is_told(install: Install) -> None:
 
 
 async def history(registry: Registry) -> None:
-    """Three versions each of: a subject only checked forward, one checked as usual, and one nobody checks."""
+    """Register three versions each of a subject checked only forward, one with the default policy, one unchecked."""
     for key in (KEY, SubjectKey("ö", "s"), SubjectKey("ö", "t")):
         await registry.execute(ChangeSettings(SettingsLevel(*key), {"policy": POLICIES["NONE"]}))
         await put(registry, "a", "a b", "a b c", key=key)
@@ -240,7 +240,7 @@ async def history(registry: Registry) -> None:
 async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Transitive policies look at all predecessors, newest first; pages of any length tell the same, without gaps."""
+    """A transitive policy compares all predecessors, newest first; pages of any size give the same rows."""
     monkeypatch.setattr("stele.service.ruleset_impact.SECONDS", 600.0)
     install("OLD")
     registry = await Registry.open(MemoryLog())
@@ -266,12 +266,12 @@ async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(
 
 
 def msg_with(row: ImpactRow, ruleset: str) -> ImpactRow:
-    """The row with another ruleset beside the one in force."""
+    """Return the row with another ruleset as the other one."""
     return ImpactRow(**{name: getattr(row, name) for name in ImpactRow.__struct_fields__} | {"ruleset_then": ruleset})
 
 
 async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the comparisons, a page looks at one pair at least and says where to go on."""
+    """However slow the comparisons are, a page has at least one pair and says where to continue."""
     install("OLD")
     registry = await Registry.open(MemoryLog())
     await history(registry)
@@ -299,7 +299,7 @@ async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: py
 async def test_reports_on_what_there_is_not_are_refused(
     install: Install, arguments: dict[str, object], error: type[Exception]
 ) -> None:
-    """A report about a ruleset that is not installed, or about none in particular everywhere, makes no sense."""
+    """A report with a ruleset that is not installed, or with `everywhere` but without a ruleset, is refused."""
     install("NEW")
     registry = await Registry.open(MemoryLog())
     with pytest.raises(error):

@@ -1,4 +1,4 @@
-"""Texts that were seen before cost a hash: no thread, no parsing, no digests that nobody asks for."""
+"""A known text costs only a hash: no thread, no parsing, and no unneeded digests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_known_text_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same text, form and strictness are the same schema; everything else is prepared by itself."""
+    """The same text, form and strictness come from the cache; any other combination is prepared separately."""
     parser, state, long = SchemaParser(), State(), _text("x", 5000)
     first = await parser.prepare_schema(state, "avro", long, form=TextForm.PRINTED)
     verbatim = await parser.prepare_schema(state, "avro", long)
@@ -46,7 +46,7 @@ async def test_a_known_text_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_what_the_rules_let_pass_is_parsed_once() -> None:
-    """It is the same schema where the rules do not hold; what was read leniently is read anew where they do."""
+    """A strictly parsed schema also serves lenient requests; a leniently parsed one is parsed again for strict ones."""
     parser, state, fmt = SchemaParser(), State(), get_format("avro")
     strict = await parser.prepare_schema(state, "avro", _text("x"))
     lenient = await parser.prepare_schema(state, "avro", _text("x"), strict=False)
@@ -58,7 +58,7 @@ async def test_what_the_rules_let_pass_is_parsed_once() -> None:
 
 
 async def test_short_texts_are_compared_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two comparisons of short texts are not worth one; of long ones, of many or by a validator they are."""
+    """Two comparisons of short texts run without a thread; long texts, many comparisons and validators use one."""
     _refuse_threads(monkeypatch)
     checker, state = CompatibilityChecker(SchemaParser()), State()
     texts = [_text("one"), _text("two"), _text("long", 5000)]
@@ -76,7 +76,7 @@ async def test_short_texts_are_compared_without_a_thread(monkeypatch: pytest.Mon
 
 
 async def test_digests_are_computed_for_who_asks() -> None:
-    """A check computes none; a registration of the same text then has them all, as if it had come first."""
+    """A check computes no digests; a later registration of the same text computes them all."""
     parser, state, text = SchemaParser(), State(), _text("x")
     checked = await parser.prepare_schema(state, "avro", text, needs_digests=False)
     digests = checked.document.digests
@@ -91,7 +91,7 @@ async def test_digests_are_computed_for_who_asks() -> None:
 
 @pytest.mark.parametrize("strict", [True, False])
 async def test_what_is_only_checked_is_not_printed(strict: bool) -> None:
-    """It is compared as it was sent, unless printing may change what it means."""
+    """A text that is only checked is compared as sent, unless printing may change its meaning."""
     parser, state, text, form = SchemaParser(), State(), _text("x"), TextForm.PRINTED
     checked = await parser.prepare_schema(state, "avro", text, form=form, strict=strict, needs_digests=False)
     registered = await parser.prepare_schema(state, "avro", text, form=form, strict=strict)
@@ -101,7 +101,7 @@ async def test_what_is_only_checked_is_not_printed(strict: bool) -> None:
 
 
 async def test_comparisons_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether a text is the same as another one is told by digests, which are computed once."""
+    """Equality of texts is decided by digests, which are computed once."""
     parser, state = SchemaParser(), State()
     one = await parser.prepare_schema(state, "avro", b'{"type":"string","x":1,"y":2}')
     two = await parser.prepare_schema(state, "avro", b'{"y":2,"type":"string","x":1}')
@@ -115,7 +115,7 @@ async def test_comparisons_are_remembered(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("normalized", [False, True])
 async def test_what_was_sent_and_registered_is_compared_once(normalized: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The digest of a schema that was sent is that of its registered text, if both are one parsed schema."""
+    """A submitted schema and its registered text have one digest, if both are the same parsed schema."""
     parser, state = SchemaParser(), State()
     sent = await parser.prepare_schema(state, "avro", b' {"type": "string", "x": 1}', form=TextForm.PRINTED)
     text = sent.document
@@ -125,7 +125,7 @@ async def test_what_was_sent_and_registered_is_compared_once(normalized: bool, m
 
 
 def test_verdicts_are_weighed_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long findings push out more than short ones."""
+    """A long finding displaces more cached verdicts than a short one."""
     monkeypatch.setattr(compatibility, "_REMEMBERED_BYTES", 20_000)
     checker = CompatibilityChecker(SchemaParser())
     source = SchemaSource(b"")

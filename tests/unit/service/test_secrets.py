@@ -1,4 +1,4 @@
-"""Secrets in documents: sealed in memory, log and snapshot, opened for who reads them, and moved to new keys."""
+"""Secrets in documents: sealed in memory, log and snapshot, opened for readers, and moved to new keys."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ DOCUMENT = msgspec.json.encode({"name": "copy", "config": {"basic.auth.user.info
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """Two sources of keys."""
+    """Return two sources of keys."""
     for name in ("KEY_A", "KEY_B"):
         monkeypatch.setenv(name, base64.b64encode(os.urandom(32)).decode())
     return "env:KEY_A", "env:KEY_B"
 
 
 def secrets_of(*sources: str, plain: PlainSecrets = PlainSecrets.ALLOW) -> Secrets:
-    """The keys of these sources."""
+    """Return the keys of these sources."""
     return Secrets([parse_source("secrets_key", source) for source in sources], plain)
 
 
 async def open_registry(store: MemoryStore | str, *sources: str) -> Registry:
-    """A node with these keys."""
+    """Open a node with these keys."""
     log = MemoryLog(store) if isinstance(store, MemoryStore) else await open_log(store)
     registry = await Registry.open(log)
     registry.secrets = secrets_of(*sources)
@@ -52,7 +52,7 @@ async def open_registry(store: MemoryStore | str, *sources: str) -> Registry:
 
 
 async def write(registry: Registry, document: bytes | None = DOCUMENT, key: tuple[str, ...] = KEY) -> None:
-    """Write a document, or remove it."""
+    """Write or remove a document."""
 
     def change(items: Items) -> tuple[Changes, None]:
         return {key: document}, None
@@ -61,12 +61,12 @@ async def write(registry: Registry, document: bytes | None = DOCUMENT, key: tupl
 
 
 def read_files(folder: Path) -> bytes:
-    """All bytes of all files in a folder."""
+    """Return all bytes of all files in a folder."""
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 async def test_a_secret_is_nowhere_but_in_what_a_reader_gets(keys: tuple[str, str]) -> None:
-    """Records, state and snapshot hold the sealed document, and readers get the one that was written."""
+    """Records, state and snapshot have the sealed document; a reader gets the original one."""
     store = MemoryStore()
     registry = await open_registry(store, keys[0])
     await write(registry)
@@ -78,7 +78,7 @@ async def test_a_secret_is_nowhere_but_in_what_a_reader_gets(keys: tuple[str, st
 
 
 async def test_writing_the_same_again_writes_nothing(keys: tuple[str, str]) -> None:
-    """Though each sealing gives other bytes, a document that stays as it is keeps its seal."""
+    """A document that does not change keeps its seal, although each sealing gives other bytes."""
     registry = await open_registry(MemoryStore(), keys[0])
     await write(registry)
     before = registry.appended
@@ -88,7 +88,7 @@ async def test_writing_the_same_again_writes_nothing(keys: tuple[str, str]) -> N
 
 
 async def test_a_sealed_value_cannot_be_moved(keys: tuple[str, str]) -> None:
-    """Under another key of the collection the same bytes cannot be opened."""
+    """Sealed bytes cannot be opened under another key of the collection."""
     registry = await open_registry(MemoryStore(), keys[0])
     await write(registry)
     sealed = registry.state.collections[EXPORTERS].items[KEY]
@@ -99,7 +99,7 @@ async def test_a_sealed_value_cannot_be_moved(keys: tuple[str, str]) -> None:
 
 
 async def test_without_the_key_nothing_is_lost(keys: tuple[str, str]) -> None:
-    """A node with another key names the missing one, changes nothing, and the right key opens it afterwards."""
+    """A node with another key names the missing key and changes nothing; the right key still opens the document."""
     store = MemoryStore()
     first = await open_registry(store, keys[0])
     await write(first)
@@ -119,7 +119,7 @@ async def test_without_the_key_nothing_is_lost(keys: tuple[str, str]) -> None:
 
 
 async def test_without_any_key_secrets_are_plain_or_refused() -> None:
-    """By default a warning is logged, once; on request the change is refused, and documents without secrets are not."""
+    """By default one warning is logged. With the setting, changes with secrets are refused, other documents are not."""
     registry = await Registry.open(MemoryLog())
     with structlog.testing.capture_logs() as logs:
         await write(registry)
@@ -135,7 +135,7 @@ async def test_without_any_key_secrets_are_plain_or_refused() -> None:
 
 @pytest.mark.parametrize("store", ["sqlite:///{}/log.db", "files:///{}/log"])
 async def test_old_plain_secrets_leave_the_files(store: str, tmp_path: Path, keys: tuple[str, str]) -> None:
-    """Sealing a log takes the plain bytes out of records, write-ahead log and snapshot, also of removed documents."""
+    """Sealing a log removes plain secrets from records, write-ahead log and snapshot, also of removed documents."""
     url = store.format(tmp_path)
     registry = await open_registry(url)
     await write(registry)
@@ -158,7 +158,7 @@ async def test_old_plain_secrets_leave_the_files(store: str, tmp_path: Path, key
 
 
 async def test_rotation_makes_the_old_key_useless(keys: tuple[str, str]) -> None:
-    """After a rotation the new key alone opens everything, also in the past, and nothing is sealed with the old one."""
+    """After a rotation the new key opens all documents, also past ones, and nothing is sealed with the old key."""
     store = MemoryStore()
     old = await open_registry(store, keys[0])
     await write(old)
@@ -175,7 +175,7 @@ async def test_rotation_makes_the_old_key_useless(keys: tuple[str, str]) -> None
 
 
 async def test_a_kms_wraps_the_key_and_rotates_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key is in the log in wrapped form only; other nodes get it there; a rotation makes another one."""
+    """The log has the key only in wrapped form; other nodes read it there; a rotation creates another one."""
     monkeypatch.setenv("LOCAL_SECRET", "the KMS")
     store = MemoryStore()
     first = await open_registry(store, "kms:local-kms:stele")
@@ -194,7 +194,7 @@ async def test_a_kms_wraps_the_key_and_rotates_it(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_copies_of_logs_keep_sealed_what_is_sealed(keys: tuple[str, str]) -> None:
-    """A copy that was begun with plain secrets gets the sealed ones when the source was sealed since."""
+    """A copy that was started with plain secrets gets the sealed ones after the source was sealed."""
     source, target = MemoryStore(), MemoryStore()
     registry = await Registry.open(MemoryLog(source))
     await write(registry)
@@ -208,7 +208,7 @@ async def test_copies_of_logs_keep_sealed_what_is_sealed(keys: tuple[str, str]) 
 
 
 async def test_another_history_is_no_resealed_one() -> None:
-    """Records with other public members are not the same record sealed anew."""
+    """A record with other public members does not count as the same record sealed again."""
     store = MemoryStore()
     registry = await Registry.open(MemoryLog(store))
     await write(registry)
@@ -230,13 +230,13 @@ async def test_another_history_is_no_resealed_one() -> None:
     ],
 )
 def test_a_missing_key_is_named(source: str, reason: str) -> None:
-    """A source that gives no key is refused with its name."""
+    """A source without a key is refused with its name."""
     with pytest.raises(InvalidRequest, match=reason):
         secrets_of(source)
 
 
 def test_a_key_of_wrong_length_is_refused_and_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message does not hold what was taken for a key."""
+    """The message does not contain the text that was read as a key."""
     monkeypatch.setenv("SHORT_KEY", "correct horse battery")
     with pytest.raises(InvalidRequest, match="32 bytes") as caught:
         secrets_of("env:SHORT_KEY")

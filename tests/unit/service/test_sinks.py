@@ -1,4 +1,4 @@
-"""Sinks of events: what a subscription may say of one, how events are encoded, and what happens without a broker."""
+"""Sinks of events: their settings in a subscription, the encoding of events, and attempts without a broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOKEN = {"credentialType": "ACCESSTOKEN", "accessToken": "t"}
 
 
 def describe(sink: str, protocol: str, settings: dict[str, Any] | None = None, credential: Any = None) -> Any:
-    """What a subscription says of its sink."""
+    """Return the sink of a subscription."""
     return describe_sink(Subscription("s", sink, protocol, settings=settings, credential=credential))
 
 
@@ -99,14 +99,14 @@ def test_what_a_sink_may_be(sink: str, protocol: str, settings: dict[str, Any], 
     ],
 )
 def test_what_a_sink_may_not_be(sink: str, protocol: str, settings: Any, credential: Any) -> None:
-    """What a protocol has no word for, or would lose events with, is refused."""
+    """Settings that the protocol does not have, or that would lose events, are refused."""
     with pytest.raises(InvalidRequest):
         describe(sink, protocol, settings, credential)
 
 
 @pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "HTTP"])
 def test_a_missing_client_is_named(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the package of a protocol its subscriptions are refused, with the line that installs it."""
+    """Without the client package of a protocol its subscriptions are refused, with the command that installs it."""
     scheme, settings = BROKERS.get(protocol, ("kafka", {"topicname": "t"}))
     describe(f"{scheme}://a", protocol, settings, PASSWORD)
     monkeypatch.setattr(sink_settings, "find_spec", lambda name: None)
@@ -116,7 +116,7 @@ def test_a_missing_client_is_named(protocol: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_content_modes() -> None:
-    """The structured mode has all in the body; the binary one has attributes, in ASCII where they are headers."""
+    """The structured mode puts all in the body; the binary mode uses attributes, which are ASCII in headers."""
     whole = encode_event(EVENT, ContentMode.STRUCTURED)
     assert (whole.content_type, whole.make_headers("ce-")) == (CLOUD_EVENT, {})
     assert b'"id":"41-0"' in whole.body
@@ -129,13 +129,13 @@ def test_content_modes() -> None:
 
 @contextmanager
 def silent_listener() -> Iterator[int]:
-    """Port of a server that accepts connections and says nothing."""
+    """Yield the port of a server that accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0), backlog=50) as server:
         yield server.getsockname()[1]
 
 
 def make_sink(rules: AddressRules, protocol: str, port: int) -> EventSink:
-    """The sink of a subscription to a broker at a port of this machine."""
+    """Return the sink of a subscription to a broker at a local port."""
     scheme, settings = BROKERS[protocol]
     subscription = Subscription("s", f"{scheme}://localhost:{port}", protocol, settings=settings)
     return SinkFactory(OutgoingClient(rules), rules, "").make_sink(subscription)
@@ -143,7 +143,7 @@ def make_sink(rules: AddressRules, protocol: str, port: int) -> EventSink:
 
 @pytest.mark.parametrize("protocol", BROKERS)
 async def test_sends_nothing_to_forbidden_addresses(protocol: str) -> None:
-    """A broker in a network that is not allowed is not even connected to."""
+    """No connection is opened to a broker in a forbidden network."""
     with silent_listener() as port, socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
         sink = make_sink(AddressRules(), protocol, server.getsockname()[1] or port)
@@ -156,7 +156,7 @@ async def test_sends_nothing_to_forbidden_addresses(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", BROKERS)
 async def test_a_broker_that_is_away_gives_no_answer(protocol: str) -> None:
-    """An attempt without a broker fails, says why, and another one may be made."""
+    """An attempt without a broker fails with a reason, and can be repeated."""
     sink = make_sink(LOOPBACK, protocol, free_port())
     for _ in range(2):
         attempt = await sink.send(EVENT)
@@ -166,7 +166,7 @@ async def test_a_broker_that_is_away_gives_no_answer(protocol: str) -> None:
 
 
 async def test_brokers_that_hang_keep_no_other_sink_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While many brokers accept connections and say nothing, a webhook gets its events before one is given up."""
+    """While many brokers accept connections but do not answer, a webhook gets its events before one times out."""
     for module in (amqp_sink, mqtt_sink, nats_sink):
         monkeypatch.setattr(module, "_SECONDS", 120)
     with Webhook() as hook:

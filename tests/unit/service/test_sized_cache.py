@@ -1,4 +1,4 @@
-"""A cache that is bounded in bytes gives up what was used longest ago."""
+"""A cache with a limit in bytes drops the least recently used values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_least_recently_used_go() -> None:
 
 
 def test_a_value_that_is_put_again_counts_once() -> None:
-    """The newer one stands, with its own size."""
+    """The newer value replaces the older one, with its own size."""
     cache = SizedCache[str, int](30)
     cache.put("a", 1, 10)
     cache.put("a", 2, 20)
@@ -25,7 +25,7 @@ def test_a_value_that_is_put_again_counts_once() -> None:
 
 
 def test_what_is_larger_than_the_cache_is_not_kept() -> None:
-    """It pushes nothing out."""
+    """A value larger than the cache is not cached, and displaces nothing."""
     cache = SizedCache[str, int](30)
     cache.put("a", 1, 30)
     cache.put("b", 2, 31)

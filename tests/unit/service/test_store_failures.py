@@ -1,4 +1,4 @@
-"""A node over a store that was damaged, replaced or filled up: what it says, and that no id is given twice."""
+"""A node over a damaged, replaced or full store: its errors, and that no id is assigned twice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHER = SubjectKey("", "other")
 
 @pytest_asyncio.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Opener]:
-    """Open nodes on the one store of this test, which are closed after it."""
+    """Yield a function that opens nodes on this test's store. They are closed afterwards."""
     nodes: list[Registry] = []
 
     async def open_node() -> Registry:
@@ -58,7 +58,7 @@ async def _until_failing(registry: Registry, *, failing: bool = True) -> None:
 
 @pytest.mark.parametrize("change", ["deleted", "replaced", "wal deleted"])
 async def test_a_store_that_vanished_takes_no_writes(node: Opener, tmp_path: Path, change: str) -> None:
-    """A write into files that are not there any more is refused, known schemas are still read, and the node says so."""
+    """A write into missing files is refused, known schemas can still be read, and the node reports the failure."""
     registry = await node()
     first = await put(registry, record("a"))
     file = tmp_path / "log.db"
@@ -76,7 +76,7 @@ async def test_a_store_that_vanished_takes_no_writes(node: Opener, tmp_path: Pat
 
 
 async def test_a_vanished_store_is_noticed_without_a_write(node: Opener, tmp_path: Path) -> None:
-    """Whoever asks whether the node is ready need not have lost a write before."""
+    """The node reports missing files before any write fails."""
     registry = await node()
     assert registry.write_failure is None
     (tmp_path / "log.db").unlink()
@@ -86,7 +86,7 @@ async def test_a_vanished_store_is_noticed_without_a_write(node: Opener, tmp_pat
 async def test_a_full_disk_is_said_until_there_is_room(
     node: Opener, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """While the log takes no record the node knows why, says it once, and notices when it does again."""
+    """While the log accepts no record, the node knows why, logs it once, and notices when it accepts records again."""
     registry = await node()
     await put(registry, record("a"))
     writer = registry._log.driver._writer._connection  # type: ignore[attr-defined]  # the real driver
@@ -107,7 +107,7 @@ async def test_a_full_disk_is_said_until_there_is_room(
 
 @pytest.mark.parametrize("left", ["no file", "empty file"])
 async def test_an_empty_file_beside_traces_is_no_new_registry(node: Opener, tmp_path: Path, left: str) -> None:
-    """Where acknowledged records were, a new log would give their ids out again."""
+    """An empty file beside traces of a log is refused, because a new log would assign its ids again."""
     registry = await node()
     await put(registry, record("a"))
     await registry.close()
@@ -126,7 +126,7 @@ def _modes(folder: Path) -> dict[str, int]:
 
 
 async def test_files_are_their_owners_alone(node: Opener, tmp_path: Path) -> None:
-    """Keys and secrets are in the log: nobody else may read it."""
+    """Only the owner may read the files, because the log has keys and secrets."""
     await put(await node(), record("a"))
     names = ("log.db", "log.db-wal", "log.db-shm", "log.db.lock", "log.db.mark")
     assert _modes(tmp_path) == dict.fromkeys(names, 0o600)
@@ -136,7 +136,7 @@ async def test_files_are_their_owners_alone(node: Opener, tmp_path: Path) -> Non
 
 
 async def test_an_older_copy_beside_a_newer_mark_does_not_start(node: Opener, tmp_path: Path) -> None:
-    """The copy lacks records that somebody was promised; without the mark it starts, and skips their ids."""
+    """A copy that lacks acknowledged records does not start; without the mark it starts, and skips their ids."""
     registry = await node()
     await put(registry, record("a"))
     await registry.close()
@@ -161,7 +161,7 @@ async def test_an_older_copy_beside_a_newer_mark_does_not_start(node: Opener, tm
 
 
 async def test_times_never_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that was put back leaves the order of the journal alone; what it said is kept beside."""
+    """A clock that was set back does not affect the order of the journal; its time is stored separately."""
     store = MemoryStore()
     registry = await Registry.open(MemoryLog(store))
     await put(registry, record("a"))
@@ -184,7 +184,7 @@ async def test_times_never_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _make_old_store(path: Path, *, snapshot: bool = True) -> State:
-    """A file as releases of before checksums wrote it, and the state it holds."""
+    """Write a file in the layout without checksums of older releases, and return its state."""
     store = MemoryStore()
     registry = await Registry.open(MemoryLog(store))
     for number in range(30):
@@ -216,7 +216,7 @@ async def _read_records(store: MemoryStore) -> list[tuple[int, LogRecord]]:
 
 @pytest.mark.parametrize("snapshot", [True, False])
 async def test_a_log_without_checksums_gets_them(node: Opener, tmp_path: Path, snapshot: bool) -> None:
-    """An old file is brought to the layout of today when it is opened, with everything that is in it."""
+    """Opening an old file converts it to the present layout, with all its content."""
     state = await _make_old_store(tmp_path / "log.db", snapshot=snapshot)
     registry = await node()
     assert dump_state(registry.state) == dump_state(state)
@@ -233,7 +233,7 @@ async def test_a_log_without_checksums_gets_them(node: Opener, tmp_path: Path, s
 
 
 async def test_an_old_log_with_a_changed_text_is_refused(node: Opener, tmp_path: Path) -> None:
-    """A text that is not the one its SHA-256 is of was never served from a file without checksums before, either."""
+    """An old file with a text that does not match its SHA-256 is refused and left unchanged."""
     await _make_old_store(tmp_path / "log.db")
     with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as connection:
         data = connection.execute("SELECT record FROM log WHERE seq = 15").fetchone()[0]
@@ -260,7 +260,7 @@ class _NarrowLog(MemoryLog):
 
 
 async def test_a_batch_that_is_too_large_is_written_in_parts() -> None:
-    """Changes that fit one by one are all written, each once; one that is too large is refused alone, with a reason."""
+    """Changes that fit one by one are all written once; only the one that is too large is refused, with a reason."""
     log = _NarrowLog(MemoryStore())
     registry = await Registry.open(log)
     await put(registry, record("first"))
@@ -285,7 +285,7 @@ async def test_a_batch_that_is_too_large_is_written_in_parts() -> None:
 
 
 class _OvertakenLog(MemoryLog):
-    """A log whose answer to a write is lost, while a node of a newer release has written in its place."""
+    """A log that loses the answer to a write, while a node of a newer release writes in its place."""
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         newer = {"stamp": {"uid": b"\0" * 16, "at": 1}, "events": [{"event": "Archived"}]}
@@ -294,7 +294,7 @@ class _OvertakenLog(MemoryLog):
 
 
 async def test_a_write_that_a_newer_release_overtook() -> None:
-    """The record where it would be is another one, whatever is in it: nothing was written, and the answer says why."""
+    """If another record is in the place of the write, whatever it holds, the write failed, and the error says why."""
     log = MemoryLog(MemoryStore())
     registry = await Registry.open(log)
     await put(registry, record("first"))

@@ -30,7 +30,7 @@ def make_record(*fields: str) -> str:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def world() -> AsyncIterator[World]:
-    """An empty registry behind all of its APIs."""
+    """Yield an empty registry with all of its APIs."""
     registry = await Registry.open(await open_log("memory:"))
     yield World(registry)
     await registry.close()
@@ -43,7 +43,7 @@ async def register(world: World, subject: str, *fields: str) -> None:
 
 
 async def test_rows_follow_the_log(world: World) -> None:
-    """Whatever changes, an index that follows has the same rows as one that is made afterwards."""
+    """After any changes, an index that followed them has the same rows as a new one."""
     following = SubjectIndex(world.registry)
     rules = AccessRules(
         [
@@ -113,7 +113,7 @@ _ROWS = st.lists(
     st.sampled_from([*SORT_KEYS, *(f"-{key}" for key in SORT_KEYS)]),
 )
 async def test_selections_are_what_their_filter_says(rows: list[SubjectRow], wanted: RowFilter, sort: str) -> None:
-    """The rows are those that pass, each once; a count of a facet is what choosing its value would leave."""
+    """A selection has each matching row once; the count of a facet value is the number of rows it would leave."""
     selection = select_rows(rows, wanted, sort)
 
     def passes(row: SubjectRow, chosen: RowFilter) -> bool:
@@ -140,7 +140,7 @@ async def test_selections_are_what_their_filter_says(rows: list[SubjectRow], wan
 
 
 async def test_fields_are_found_with_their_first_version(world: World) -> None:
-    """A search finds whole names first, then beginnings, then parts; and says since and until when a field is there."""
+    """A search lists whole names first, then beginnings, then parts, each with its first and last version."""
     index = FieldIndex(world.registry, duty=1)
     await register(world, "orders", "id", "mail")
     await register(world, "orders", "id", "mail", "email")
@@ -164,7 +164,7 @@ async def test_fields_are_found_with_their_first_version(world: World) -> None:
 
 
 async def test_fields_follow_the_log(world: World) -> None:
-    """What is registered, deleted or purged after the index was built is found, or not found any more."""
+    """Registrations, deletions and purges after the index was built change its results."""
     index = FieldIndex(world.registry, duty=1)
     await register(world, "a", "one")
     await index.finish()
@@ -181,7 +181,7 @@ async def test_fields_follow_the_log(world: World) -> None:
 
 
 async def test_texts_are_searched_in_parts(world: World) -> None:
-    """Each request goes on where the one before ended; together they find every subject with such a text."""
+    """Each request continues after the one before; together they find every subject with such a text."""
     for number in range(120):
         await register(world, f"s{number}", f"f{number}", "shared")
     position, names = 0, set()

@@ -15,7 +15,7 @@ LINES = st.lists(st.sampled_from(["one", "two", "three", ""]), max_size=12).map(
 
 @given(old=LINES, new=LINES)
 def test_both_texts_are_in_it(old: bytes, new: bytes) -> None:
-    """What is left without the added lines is the old text, without the removed ones the new."""
+    """Without the added lines the diff gives the old text, without the removed ones the new text."""
     text = unified_diff(old, new)
     lines = old.decode().splitlines(), new.decode().splitlines()
     assert (text == "") == (lines[0] == lines[1])
@@ -39,7 +39,7 @@ def test_json_is_laid_out() -> None:
 
 @pytest.mark.parametrize("name", ["long", "alike"])
 def test_texts_too_different(name: str) -> None:
-    """Texts that would take too long are shown one after the other, cut."""
+    """Texts that would take too long are shown one after the other, cut off."""
     if name == "long":
         old, new = ("\n".join(f"{word}{n}" for n in range(MAX_LINES + 1)) for word in ("a", "b"))
     else:  # every line about thirty times, in another order: nothing is rare enough to hold on to
@@ -51,7 +51,7 @@ def test_texts_too_different(name: str) -> None:
 
 
 def test_long_texts_with_a_small_difference() -> None:
-    """What both texts begin and end with costs nothing."""
+    """A common beginning and end of the texts cost nothing."""
     lines = [f"line {n}" for n in range(20 * MAX_LINES)]
     changed = [*lines]
     changed[777] = "other"
@@ -60,5 +60,5 @@ def test_long_texts_with_a_small_difference() -> None:
 
 
 def test_long_lines_are_cut() -> None:
-    """No line of the diff is longer than people read."""
+    """Long lines of the diff are cut off."""
     assert max(map(len, unified_diff(b"a" * 9_999, b"b" * 9_999).splitlines())) <= MAX_WIDTH + 1

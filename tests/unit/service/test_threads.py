@@ -1,4 +1,4 @@
-"""Threads with bounds: who is refused, and how work ends that nobody waits for."""
+"""Threads with limits: which calls are refused, and how abandoned work ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stele.service.threads import WorkInterrupted, WorkThreads
 
 
 def spin(started: threading.Event, ended: list[str]) -> None:
-    """Work without end."""
+    """Run without end."""
     try:
         started.set()
         while True:
@@ -26,7 +26,7 @@ def spin(started: threading.Event, ended: list[str]) -> None:
 
 
 def spin_twice(started: threading.Event, ended: list[str]) -> None:
-    """Work that swallows the first interruption."""
+    """Run on after the first interruption."""
     try:
         spin(started, ended)
     except BaseException:
@@ -34,7 +34,7 @@ def spin_twice(started: threading.Event, ended: list[str]) -> None:
 
 
 async def test_results_and_errors_arrive() -> None:
-    """A call's value and its error are what awaiting it gives, in order and from several threads."""
+    """Awaiting a call gives its value or error, in order and from several threads."""
     threads = WorkThreads(2, 100, "tests")
     loop = asyncio.get_running_loop()
     assert await asyncio.gather(*(loop.run_in_executor(threads, pow, 2, n) for n in range(50))) == [
@@ -53,7 +53,7 @@ async def test_results_and_errors_arrive() -> None:
 
 @pytest.mark.parametrize("work", [spin, spin_twice])
 async def test_what_nobody_waits_for_is_interrupted(work: object) -> None:
-    """A task that is cancelled takes its running work with it, and the thread goes on with the next call."""
+    """Cancelling a task interrupts its running work, and the thread continues with the next call."""
     threads = WorkThreads(1, 10, "tests")
     loop = asyncio.get_running_loop()
     started = threading.Event()
@@ -71,7 +71,7 @@ async def test_what_nobody_waits_for_is_interrupted(work: object) -> None:
 
 
 async def test_too_many_are_refused() -> None:
-    """Beyond the bound a call is refused at once; a call that was cancelled while it waited makes room."""
+    """A call beyond the limit is refused at once; a waiting call that is cancelled makes room."""
     threads = WorkThreads(1, 2, "tests")
     loop = asyncio.get_running_loop()
     started = threading.Event()
@@ -89,7 +89,7 @@ async def test_too_many_are_refused() -> None:
 
 
 async def test_shutting_down_ends_all_work() -> None:
-    """What runs is interrupted, what waits is cancelled, and shutting down waits for neither."""
+    """A shutdown interrupts running calls, cancels waiting ones, and waits for neither."""
     threads = WorkThreads(1, 10, "tests")
     started = threading.Event()
     running = threads.submit(spin, started, [])
@@ -129,6 +129,6 @@ print("traced")
 
 
 def test_no_mark_of_an_interruption_stays() -> None:
-    """After work that ended and work that was interrupted, traced code runs: no exception is on its way for ever."""
+    """After finished and interrupted work, traced code runs: no exception stays pending."""
     done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout, done.returncode) == ("traced\n", 0), done.stderr

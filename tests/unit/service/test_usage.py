@@ -1,4 +1,4 @@
-"""Recorded censuses: what the log holds of them."""
+"""Recorded censuses as stored in the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stele.storage.memory import MemoryLog
 
 
 async def test_stored_censuses_keep_their_words() -> None:
-    """The log has called namespaces `space` from the beginning: what was recorded once is read for ever."""
+    """The log names namespaces `space` in censuses, so that old censuses can be read for ever."""
     registry = await Registry.open(MemoryLog())
     usage = VersionUsage("orders", 1, 7, 3, namespace="team")
     try:

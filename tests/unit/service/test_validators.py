@@ -1,4 +1,4 @@
-"""Validators a policy names: each refuses what it should, through the registry, and says why."""
+"""Validators of a policy: each refuses what it should, through the registry, and explains why."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ KEY = SubjectKey("", "orders-value")
 
 
 def no_answers(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[Finding]:
-    """A plug-in that objects to every field called `answer`, and to nothing in a first version."""
+    """A plug-in that refuses every field called `answer`, and nothing in a first version."""
     names = [field.path for field in fmt.fields(parsed) if field.path == "answer"] if before is not None else []
     return [Finding("HOUSE_RULE", name, why="No answers.", fix="Ask.", level=Severity.WARNING) for name in names]
 
 
 NO_VALIDATOR = "words"
-"""What an entry point leads to that is no validator."""
+"""Target of an entry point that is not a validator."""
 
 
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Three plug-ins: one that works, one that cannot be imported, one that is nothing to call."""
+    """Install three plug-ins: one that works, one that cannot be imported, one that is not callable."""
     values = {"house": f"{__name__}:no_answers", "broken": "no.such.module:x", "words": f"{__name__}:NO_VALIDATOR"}
     points = [EntryPoint(name, value, validators.GROUP) for name, value in values.items()]
     loaded = {"house": no_answers, "words": NO_VALIDATOR}
@@ -58,7 +58,7 @@ async def registry() -> AsyncIterator[Registry]:
 
 
 async def demand(registry: Registry, *checkers: str, policy: Policy = ALLOW_ANY) -> None:
-    """Have the subject checked by those validators, and by nothing else."""
+    """Set a policy with only those validators on the subject."""
     changed = Policy(policy.kind, policy.backward, policy.forward, checkers)
     await registry.execute(ChangeSettings(Place(*KEY), {"policy": changed}))
 
@@ -73,7 +73,7 @@ async def put(registry: Registry, schema: Any, format_name: str = "avro") -> Reg
 
 
 async def refusal(registry: Registry, schema: Any, format_name: str = "avro") -> list[Finding]:
-    """The findings a registration is refused with."""
+    """Return the findings with which a registration is refused."""
     with pytest.raises(Incompatible) as caught:
         await put(registry, schema, format_name)
     assert all(finding.breaks for finding in caught.value.findings)
@@ -81,7 +81,7 @@ async def refusal(registry: Registry, schema: Any, format_name: str = "avro") ->
 
 
 def record(*fields: Any, **more: Any) -> dict[str, Any]:
-    """A documented record of a namespace; a field given as a name is an int without default."""
+    """Return a documented record of a namespace; a field given as a name is an int without default."""
     shaped = [{"name": field, "type": "int", "doc": "d"} if isinstance(field, str) else field for field in fields]
     return {"type": "record", "name": "R", "namespace": "n", "doc": "d", "fields": shaped, **more}
 
@@ -97,7 +97,7 @@ async def test_a_lint_rule_refuses(registry: Registry) -> None:
 
 
 async def test_the_text_as_sent_is_judged(registry: Registry) -> None:
-    """Where another form is registered, validators see what the author wrote: the stored one has no comments."""
+    """If another form is registered, validators get the author's text: the stored one has no comments."""
     await demand(registry, "lint:DOC_REQUIRED")
     bare = 'syntax = "proto3";\n\nmessage M {\n  int32 a = 1;\n}\n'
     documented = bare.replace("message", "// A message.\nmessage").replace("int32", "// A number.\n  int32")
@@ -143,21 +143,21 @@ async def test_every_validator_is_heard(registry: Registry) -> None:
 
 
 async def test_a_rule_of_another_language_says_nothing(registry: Registry) -> None:
-    """A policy for a whole space can name rules that not every language has."""
+    """A policy of a whole namespace can name rules that not every format has."""
     await demand(registry, "lint:ENUM_ZERO_UNSPECIFIED")
     assert (await put(registry, record("a"))).created
     assert [f.rule for f in await refusal(registry, 'syntax = "proto3"; enum E { A = 0; }', "protobuf")]
 
 
 async def test_a_version_of_another_format_is_no_version_before(registry: Registry) -> None:
-    """After a version of another format a document is judged like a first one, instead of being unreadable."""
+    """After a version of another format, a document is checked like a first one instead of failing to parse."""
     await demand(registry, "lint:FIELD_DEFAULT", "ruleset:confluent")
     await put(registry, record("a"))
     assert (await put(registry, 'syntax = "proto3"; message M { int32 a = 1; }', "protobuf")).version_number == 2
 
 
 async def test_a_ruleset_refuses(registry: Registry) -> None:
-    """The new schema has to read the newest version by that ruleset, though the policy allows any change."""
+    """The new schema must read the newest version by that ruleset, although the policy allows any change."""
     await demand(registry, "ruleset:avro")
     await put(registry, record("a"))
     findings = await refusal(registry, record("a", "b"))
@@ -166,7 +166,7 @@ async def test_a_ruleset_refuses(registry: Registry) -> None:
 
 
 async def test_warnings_of_a_ruleset_do_not_refuse(registry: Registry) -> None:
-    """A change that can be read is taken though the ruleset warns; the lint rule about it refuses it."""
+    """A readable change is accepted although the ruleset warns; the lint rule about it refuses the change."""
     timed = [
         record({"name": "t", "type": {"type": "long", "logicalType": f"timestamp-{u}"}}) for u in ("millis", "micros")
     ]
@@ -179,7 +179,7 @@ async def test_warnings_of_a_ruleset_do_not_refuse(registry: Registry) -> None:
 
 
 async def test_repo_reject_refuses_everything(registry: Registry) -> None:
-    """The validator of schema-repo takes nothing, not even a first document."""
+    """The validator of schema-repo refuses everything, even a first document."""
     await demand(registry, "repo.reject")
     assert [f.rule for f in await refusal(registry, record("a"))] == ["REPO_REJECT"]
 
@@ -190,7 +190,7 @@ async def test_repo_reject_refuses_everything(registry: Registry) -> None:
 )
 @pytest.mark.usefixtures("plugins")
 async def test_a_name_nobody_installed_lets_nothing_in(name: str, registry: Registry) -> None:
-    """An unknown validator, rule or ruleset, and a plug-in that cannot be loaded, refuse by name."""
+    """An unknown validator, rule or ruleset, and a plug-in that cannot be loaded, refuse with their names."""
     await demand(registry, name)
     with pytest.raises(UnknownRuleset, match=name.partition(":")[2] or name):
         await put(registry, record("a"))
@@ -198,7 +198,7 @@ async def test_a_name_nobody_installed_lets_nothing_in(name: str, registry: Regi
 
 @pytest.mark.usefixtures("plugins")
 async def test_plug_ins(registry: Registry) -> None:
-    """A plug-in is asked with the version before, None for the first; what it says refuses, whatever its level."""
+    """A plug-in gets the version before, None for the first; its findings refuse, whatever their severity."""
     await demand(registry, "house")
     await put(registry, record("answer"))
     findings = await refusal(registry, record("answer", "b"))
@@ -225,19 +225,19 @@ def test_a_ruleset_is_the_version_the_registry_adopted() -> None:
 
 @pytest.mark.parametrize("name", ["lint", "lint:DOC_REQUIRED", "ruleset:avro", "ruleset:confluent", "repo.reject"])
 def test_known_validators(name: str) -> None:
-    """What some installed format has may be named."""
+    """A name that some installed format has is accepted."""
     validators.require_known([name])
 
 
 @pytest.mark.parametrize("name", ["lint:", "lint:NO_SUCH", "ruleset", "ruleset:avro@99", "nobody", ""])
 def test_unknown_validators(name: str) -> None:
-    """What nobody has is refused before a policy asks for it, with a reason."""
+    """An unknown name is refused with a reason, before a policy uses it."""
     with pytest.raises(UnknownRuleset, match="validator"):
         validators.require_known(["lint", name])
 
 
 def test_known_plug_ins(plugins: None) -> None:
-    """A plug-in is known when it can be called."""
+    """A plug-in is known if it is callable."""
     validators.require_known(["house"])
     for name in ("broken", "words"):
         with pytest.raises(UnknownRuleset):

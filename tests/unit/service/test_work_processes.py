@@ -1,4 +1,4 @@
-"""Calls in processes of their own: what they return and raise, and how processes end that nobody waits for."""
+"""Calls in separate processes: their results and errors, and the end of abandoned processes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from stele.service.work_processes import WorkProcesses, _Process
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[WorkProcesses]:
-    """Two processes for input of a hundred bytes and more."""
+    """Yield two processes for input of a hundred bytes and more."""
     pool = WorkProcesses(2, 100, 60)
     yield pool
     pool.close()
 
 
 def test_long_input_is_for_processes(processes: WorkProcesses) -> None:
-    """Short input is not, and none is where they are switched off."""
+    """Only long input uses a process, and none does if processes are disabled."""
     assert [processes.takes_input(size) for size in (0, 99, 100, 5000)] == [False, False, True, True]
     assert not WorkProcesses(1, 0, 60).takes_input(1 << 30)
 
 
 def test_results_and_errors_arrive_whole(processes: WorkProcesses) -> None:
-    """A process answers one call after the other, and an error arrives with its place."""
+    """A process executes one call after the other, and an error arrives with its position."""
     own = processes.run_call(os.getpid)
     assert own not in {os.getpid(), 0}
     assert processes.run_call(os.getpid) == own
@@ -56,7 +56,7 @@ def test_results_and_errors_arrive_whole(processes: WorkProcesses) -> None:
 
 
 def test_a_process_that_died_is_replaced(processes: WorkProcesses) -> None:
-    """One that dies while it waits costs nothing; one that dies during a call costs that call."""
+    """The death of an idle process fails no call; the death during a call fails only that call."""
     before = processes.run_call(os.getpid)
     os.kill(before, signal.SIGKILL)
     after = processes.run_call(os.getpid)
@@ -69,14 +69,14 @@ def test_a_process_that_died_is_replaced(processes: WorkProcesses) -> None:
 
 
 def test_a_process_that_has_grown_is_replaced() -> None:
-    """What calls leave behind does not add up."""
+    """A process that has grown too large is replaced, so memory left by calls does not add up."""
     pool = WorkProcesses(1, 1, 60, memory=1)
     assert pool.run_call(os.getpid) != pool.run_call(os.getpid)
     pool.close()
 
 
 def test_a_call_that_nobody_ends_does() -> None:
-    """By the clock, also if it sleeps."""
+    """A call is ended after a wall-clock limit, even if it sleeps."""
     pool = WorkProcesses(1, 1, seconds=1)
     with pytest.raises(Unavailable):
         pool.run_call(partial(time.sleep, 60))
@@ -95,7 +95,7 @@ def compare_slowly(seconds: float) -> str:
 
 
 def test_progress_is_told(processes: WorkProcesses) -> None:
-    """Whoever gives the call up knows how far it was, as with a thread."""
+    """The caller that aborts a call knows its progress, as with a thread."""
     with track_progress() as progress:
         assert processes.run_call(partial(compare_slowly, 0.2)) == "2 of 3 comparisons were made"
     assert str(progress) == "2 of 3 comparisons were made"
@@ -106,7 +106,7 @@ def test_progress_is_told(processes: WorkProcesses) -> None:
 
 
 async def test_a_call_that_nobody_waits_for_is_killed() -> None:
-    """Its thread and its place are free at once, and the process is gone."""
+    """An aborted call frees its thread and slot at once, and its process ends."""
     threads, pool = WorkThreads(2, 10, "tests"), WorkProcesses(1, 1, 60)
     loop = asyncio.get_running_loop()
     pid = await loop.run_in_executor(threads, pool.run_call, os.getpid)
@@ -127,7 +127,7 @@ async def test_a_call_that_nobody_waits_for_is_killed() -> None:
 
 
 def make_start_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have processes begin to load when there is a file, whose path is returned."""
+    """Let processes load only when a file exists, and return its path."""
     gate, script = folder / "open", folder / "slow.py"
     launch = Path(process_launcher.__file__).read_text()
     script.write_text(f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)\n{launch}")
@@ -136,7 +136,7 @@ def make_start_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_a_process_starts_whoever_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that is given up before its process has started leaves it to the next call."""
+    """If a call is aborted before its process has started, the process is used for the next call."""
     gate = make_start_wait(tmp_path, monkeypatch)
     started: list[int] = []
     start = _Process.__init__

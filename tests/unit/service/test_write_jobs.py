@@ -1,4 +1,4 @@
-"""Which registrations need not be decided again before their batch decides them."""
+"""Which registrations need no second decision before their batch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_what_nothing_speaks_against(
     findings: tuple[Finding, ...] | None,
     is_let_in: bool,
 ) -> None:
-    """It is one registration, each verdict asked for is there and refuses nothing, and none is a validator's."""
+    """Only a single registration qualifies, if all required verdicts accept it and none is a validator's."""
     verdicts = {} if findings is None else {question: findings}
     done = asyncio.get_running_loop().create_future()
     job = WriteJob(command, make_stamp(CALLER.get(), "", ""), verdicts, done)
@@ -55,7 +55,7 @@ async def test_what_nothing_speaks_against(
 
 
 async def test_texts_of_all_documents_are_collected() -> None:
-    """A transaction has those of each of its registrations, and none of other commands."""
+    """A transaction has the texts of all its registrations, and none of other commands."""
     other = RegisterSchema(key=KEY, document=make_document(b'"long"', "avro"))
     command = Transaction((REGISTRATION, other, DeleteSubject(KEY, DeleteMode.SOFT)))
     job = WriteJob(command, make_stamp(CALLER.get(), "", ""), {}, asyncio.get_running_loop().create_future())

@@ -1,4 +1,4 @@
-"""Random Avro schemas with data, for engines to agree on: each datum as fastavro writes it and as Arrow shows it."""
+"""Random Avro schemas with data for engine tests. Each datum has a form for fastavro and one for Arrow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def schema(document: Any) -> AvroSchema:
-    """A parsed schema from its JSON value."""
+    """Return a parsed schema from its JSON value."""
     import json
 
     return AVRO.parse(json.dumps(document).encode(), {})
 
 
 def frame_record(document: Any, datum: Any, number: int = 1) -> bytes:
-    """What fastavro writes, behind a Confluent header."""
+    """Return a datum as fastavro writes it, after a Confluent header."""
     out = io.BytesIO()
     out.write(struct.pack(">bI", 0, number))
     fastavro.schemaless_writer(out, fastavro.parse_schema(document), datum)
@@ -35,12 +35,12 @@ def frame_record(document: Any, datum: Any, number: int = 1) -> bytes:
 
 
 def read_record(document: Any, frame: bytes | None) -> Any:
-    """What fastavro reads behind the header."""
+    """Return the datum that fastavro reads after the header."""
     return frame and fastavro.schemaless_reader(io.BytesIO(frame[5:]), fastavro.parse_schema(document), None)
 
 
 def same(value: Any) -> Pair:
-    """A datum both sides write alike."""
+    """Return a datum that has the same form for fastavro and Arrow."""
     return value, value
 
 
@@ -54,7 +54,7 @@ def _decimal(random: Random, digits: int, scale: int) -> Pair:
 
 
 def _wide(random: Random, digits: int, scale: int) -> Pair:
-    """A decimal that Arrow shows as text."""
+    """Return a decimal that is text in Arrow."""
     number = random.randrange(-(10**digits) + 1, 10**digits)
     datum = Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
     return datum, format(datum, "f")
@@ -111,7 +111,7 @@ class Cases:
         self._named = 0
 
     def record(self, depth: int = 3, fields: int = 6) -> tuple[Any, Maker]:
-        """A record schema and what makes data of it."""
+        """Return a record schema and a function that makes data of it."""
         parts = [(f"f{i}", *self.type(depth - 1)) for i in range(self.random.randrange(1, fields))]
         self._named += 1
         document = {
@@ -127,7 +127,7 @@ class Cases:
         return document, make
 
     def type(self, depth: int) -> tuple[Any, Maker]:
-        """Any type."""
+        """Return any type and a function that makes data of it."""
         choices = [self.leaf, self.leaf, self.leaf, self.enum, self.fixed]
         if depth > 0:
             choices += [self.array, self.map, self.nullable, self.union, self.nested]

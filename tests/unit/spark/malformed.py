@@ -1,9 +1,9 @@
-"""Bytes that were never a record, for every language and wire; run by `test_malformed` in a process of its own.
+"""Malformed bytes for every language and wire; run by `test_malformed` in a process of its own.
 
     python -m tests.unit.spark.malformed [seed]
 
-Prints one line of JSON: records and bad records by what read them, the slowest batch in seconds, and how much memory
-the process took at most. It fails when a decoder raises, loses a row, or says neither a value nor a reason.
+Prints one line of JSON: records and bad records by reader, the slowest batch in seconds, and the maximum memory of the
+process. It fails when a decoder raises, loses a row, or returns neither a value nor a reason.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ ROWS = {
 
 
 def numbers() -> Iterator[bytes]:
-    """Integers that do not end, and lengths nobody has."""
+    """Yield integers that do not end, and impossible lengths."""
     for count in (1, 9, 10, 11, 5000):
         yield b"\x80" * count
         yield b"\xff" * count
@@ -91,7 +91,7 @@ def _base128(value: int) -> bytes:
 
 @cache
 def nest_messages(tag: bytes) -> bytes:
-    """Messages in each other, as deep as fits: all lengths are right."""
+    """Return messages nested as deep as fits; all lengths are right."""
     sizes = [0]
     while len(sizes) < DEEP:
         sizes.append(sizes[-1] + len(tag) + len(_base128(sizes[-1])))
@@ -99,7 +99,7 @@ def nest_messages(tag: bytes) -> bytes:
 
 
 def bodies(random: Random) -> list[bytes]:
-    """What any parser may be given."""
+    """Return malformed inputs for any parser."""
     inputs = [b"", *numbers(), nest_messages(b"\x12"), nest_messages(b"\x1a")]
     inputs += [bytes([byte]) * DEEP for byte in (0, 1, 2, 3, 4, 0x0C, 0x13, 0x7F, 0x80, 0xFF)]
     inputs += [b"\2\2" * DEEP, b"\2\2\2" * DEEP, b"\x0c\0\2" * DEEP, b"\x0f\0\3\x0c\0\0\0\1" * DEEP]
@@ -132,7 +132,7 @@ def bodies(random: Random) -> list[bytes]:
 
 
 def avro_readers() -> Iterator[tuple[str, Any, Any, int]]:
-    """(name, writer, reader, levels): arrays of what takes no bytes, types inside themselves, wanted and not."""
+    """Yield (name, writer, reader, levels): zero-byte items in arrays; types inside themselves, read and skipped."""
     empty = record(name="Empty")
     tree = record(
         ("v", "int"), ("kids", {"type": "array", "items": "T"}), ("m", {"type": "map", "values": "T"}), name="T"
@@ -151,7 +151,7 @@ def avro_readers() -> Iterator[tuple[str, Any, Any, int]]:
 
 
 def avro(random: Random) -> Iterator[Batch]:
-    """All engines that need no Spark say the same."""
+    """Check that all engines without Spark return the same."""
     for name, writer, reader, levels in avro_readers():
         column = pa.array([PREFIX + body for body in bodies(random)], pa.binary())
 
@@ -172,7 +172,7 @@ def avro(random: Random) -> Iterator[Batch]:
 
 
 def others(random: Random) -> Iterator[Batch]:
-    """Protobuf by the scan and the parser, JSON, Thrift; with levels and without."""
+    """Check Protobuf by the scan and the parser, JSON and Thrift; with levels and without."""
     for name, text in (("PROTOBUF", PROTOBUF), ("FLAT", FLAT), ("THRIFT", THRIFT), ("JSON", JSON)):
         known = ResolvedSchema(text, name.replace("FLAT", "PROTOBUF"), id=1)
         seeds = [b'{"v": 1, "next": {"v": 2, "kids": [{"d": 0.5, "s": "aa"}]}}']
@@ -211,7 +211,7 @@ WIRES = {
 
 
 def headers(random: Random) -> Any:
-    """Headers of a record that are none, right, or nonsense."""
+    """Return headers of a record that are missing, right, or nonsense."""
     names = ["__value_schema_id", "ce_dataschema", "ce_specversion", "content-type", "x", "", None]
     values = [None, b"", b"\1" + b"\0" * 16, b"\0\0\0\0\7", b"1.0", b"http://r/schemas/ids/8", random.randbytes(20)]
     if random.random() < 0.2:
@@ -220,7 +220,7 @@ def headers(random: Random) -> Any:
 
 
 def wires(random: Random) -> Iterator[Batch]:
-    """Every wire takes what is no frame of it, and frames of payloads that are no records."""
+    """Check every wire with bytes that are not its frames, and with frames of malformed payloads."""
     codecs = ("", pravega.GZIP, pravega.SNAPPY)
     answers = {
         f"GET /v1/groups/s/encodings/{number}": encoding(VERSIONS[1], codec)
@@ -242,7 +242,7 @@ def wires(random: Random) -> Iterator[Batch]:
 
 
 def main(seed: int) -> None:
-    """Decode everything, check, print."""
+    """Decode all inputs, check the results, and print the figures."""
     random = Random(seed)
     counts: dict[str, list[int]] = {}
     slowest = ("", 0.0)

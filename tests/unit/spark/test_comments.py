@@ -93,7 +93,7 @@ EXPECTED = {"id": "Number of the order.", "lines": "What was ordered.", "lines.e
 
 
 def comments(kind: DataType, path: str = "") -> Iterator[tuple[str, str]]:
-    """Paths and comments of all columns that have one."""
+    """Yield the paths and comments of all columns that have one."""
     match kind:
         case ArrayType():
             yield from comments(kind.elementType, f"{path}element.")
@@ -116,7 +116,7 @@ def comments(kind: DataType, path: str = "") -> Iterator[tuple[str, str]]:
     ],
 )
 def test_documentation_becomes_comments(text: str, language: str, message: str, more: dict[str, str]) -> None:
-    """Each field's documentation is at the column that decoding makes of it, in lists and maps too; types stay."""
+    """Each field's documentation is the comment of its column, in lists and maps, too. Types do not change."""
     document = ResolvedSchema(text, language)
     (columns,) = to_spark_types([type_for(document, message)])
     assert isinstance(columns, StructType)
@@ -127,7 +127,7 @@ def test_documentation_becomes_comments(text: str, language: str, message: str, 
 
 
 def test_schemas_without_documentation_leave_columns_alone() -> None:
-    """A type that contains itself has comments as far as columns go, and no documentation means no metadata."""
+    """A type that contains itself has comments on all its columns. Without documentation there is no metadata."""
     tree = {
         "type": "record",
         "name": "T",

@@ -16,7 +16,7 @@ HOME = {"registry": "http://r"}
 
 
 def test_names_of_options_may_have_any_case() -> None:
-    """Spark hands options over as they were written."""
+    """Names of options are not case-sensitive, as Spark passes them on as they were written."""
     options = SourceOptions.of({**HOME, "TABLE": "journal", "asof": "7", "Subject": "s", "maxrecordspertrigger": "5"})
     assert options == SourceOptions("http://r", JOURNAL, TableScope(subjects=frozenset({"s"}), until=7), most=5)
     assert SourceOptions.of({**HOME, "startingSeq": "latest"}).start is None
@@ -36,7 +36,7 @@ def test_names_of_options_may_have_any_case() -> None:
     ],
 )
 def test_wrong_options_are_named(given_: dict[str, str], why: str) -> None:
-    """A misspelt or senseless option is not passed over."""
+    """A misspelt or meaningless option is an error that names it."""
     with pytest.raises(Invalid, match=why):
         SourceOptions.of(given_)
 
@@ -49,7 +49,7 @@ choices = st.lists(st.frozensets(names), max_size=3)
 def test_narrowing_is_intersection(
     chosen: list[frozenset[str]], afters: list[int], untils: list[int], name: str
 ) -> None:
-    """A scope narrowed several times has what every narrowing has, in whichever order."""
+    """A scope narrowed several times is the intersection, in any order."""
     scope = TableScope()
     for values in chosen:
         scope = scope.narrow_to("subject", values)
@@ -62,7 +62,10 @@ def test_narrowing_is_intersection(
 
 
 def test_a_change_has_the_columns_of_its_table() -> None:
-    """A row is as wide as the table says; details are JSON in one order; times stay within Spark's reach."""
+    """A row has as many values as the table has columns.
+
+    Details are JSON in a fixed order, and times are limited to Spark's range.
+    """
     row = journal_row(JournalEntry(1, 0, 1_000, "ada", "native", "purged", "", "s", 2, details={"b": "ö", "a": 1}))
     assert len(row) == len(COLUMNS[JOURNAL].split(", "))
     assert row[2] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)

@@ -33,7 +33,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def decode(
     engine: Engine, reader: Any, frames: list[bytes | None], writers: Mapping[int, Any] | None = None
 ) -> Decoded:
-    """Frames decoded; by default the one writer, 1, has the reader's schema."""
+    """Decode frames; by default the only writer, 1, has the reader's schema."""
     known = {number: schema(document) for number, document in (writers or {1: reader}).items()}
     decoded = engine.decoder(schema(reader), known.get).decode(pa.array(frames, pa.binary()))
     decoded.values.validate(full=True)
@@ -41,7 +41,7 @@ def decode(
 
 
 def record(*fields: Any, name: str = "R") -> dict[str, Any]:
-    """A record schema of (name, type[, default]) tuples."""
+    """Return a record schema from (name, type[, default]) tuples."""
     keys = ("name", "type", "default")
     return {"type": "record", "name": name, "fields": [dict(zip(keys, field, strict=False)) for field in fields]}
 
@@ -51,7 +51,7 @@ def record(*fields: Any, name: str = "R") -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_reads_what_fastavro_writes(engine: Engine, seed: int) -> None:
-    """Random records of random schemas, all types among them, come out as they went in, in row order, nulls kept."""
+    """Random records of random schemas with all types are decoded to what was written, in row order, with nulls."""
     cases = Cases(seed)
     document, make = cases.record()
     pairs = [make(cases.random) for _ in range(30)]
@@ -66,7 +66,7 @@ def test_reads_what_fastavro_writes(engine: Engine, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_writes_what_fastavro_writes(engine: Engine, seed: int) -> None:
-    """Encoding decoded values gives what fastavro and the decoder read as the same; a slice starts at its offset."""
+    """Decoded values are encoded to what fastavro and the decoder read as the same, also from a slice of a column."""
     cases = Cases(seed)
     document, make = cases.record()
     frames: list[bytes | None] = [frame_record(document, make(cases.random)[0], 77) for _ in range(30)]
@@ -81,7 +81,7 @@ def test_writes_what_fastavro_writes(engine: Engine, seed: int) -> None:
 
 
 def test_both_engines_show_spark_the_same() -> None:
-    """With types chosen for Spark the engines agree too, and no type is left that Spark, Parquet or Iceberg refuses."""
+    """With types chosen for Spark both engines agree, and every type is one that Spark, Parquet and Iceberg accept."""
     for seed in range(30):
         cases = Cases(seed)
         document, make = cases.record()
@@ -107,7 +107,7 @@ def test_a_schema_need_not_be_a_record(engine: Engine) -> None:
 
 
 def test_blocks_with_a_negative_count_carry_their_size(engine: Engine) -> None:
-    """Arrays and maps written in sized blocks, several of them, are read like any other."""
+    """Arrays and maps that are written in several blocks with sizes are read like any other."""
     body = bytes([3, 4, 2, 4, 2, 6, 0])  # -2 items in 2 bytes: 1, 2; then 1 item: 3; end
     document = record(("a", {"type": "array", "items": "int"}))
     assert decode(engine, document, [b"\0\0\0\0\1" + body]).values.to_pylist() == [{"a": [1, 2, 3]}]
@@ -148,7 +148,7 @@ PROMOTIONS = [
 
 @pytest.mark.parametrize(("writer", "reader", "datum", "expected"), PROMOTIONS)
 def test_promotions(engine: Engine, writer: Any, reader: Any, datum: Any, expected: Any) -> None:
-    """Every promotion of the specification, and unions on either side, alone and inside an array."""
+    """Every promotion of the specification works, with unions on either side, alone and in an array."""
     frames: list[bytes | None] = [frame_record(record(("f", writer)), {"f": datum})]
     assert decode(engine, record(("f", reader)), frames, {1: record(("f", writer))}).values.to_pylist() == [
         {"f": expected}
@@ -159,7 +159,7 @@ def test_promotions(engine: Engine, writer: Any, reader: Any, datum: Any, expect
 
 
 def test_missing_fields_take_their_defaults(engine: Engine) -> None:
-    """Defaults of every shape, nested ones too, fill in what the writer does not have; extra fields are skipped."""
+    """Defaults of every type, including nested ones, replace fields that the writer lacks. Extra fields are skipped."""
     inner = record(("x", "int"), ("y", "string", "why"), name="Inner")
     reader = record(
         ("kept", "int"),
@@ -193,7 +193,7 @@ def test_missing_fields_take_their_defaults(engine: Engine) -> None:
 
 
 def test_defaults_that_cannot_be_used_are_reasons(engine: Engine) -> None:
-    """A default too large for its type, or for the limits on a record, is an error of the records that need it."""
+    """A default too large for its type, or for the limits of a record, is an error only of the records that need it."""
     nulls = record(("kept", "int"), ("a", {"type": "array", "items": "null"}, [None] * 5000))
     large = record(("kept", "int"), ("f", "float", 1e300))
     writer = record(("kept", "int"))
@@ -204,7 +204,7 @@ def test_defaults_that_cannot_be_used_are_reasons(engine: Engine) -> None:
 
 
 def test_aliases_and_order(engine: Engine) -> None:
-    """Fields are found by name or by the reader's alias, wherever the writer has them."""
+    """Fields are found by name or by the reader's alias, in any order of the writer."""
     reader = record(("a", "int"), ("b", "string"))
     reader["fields"][1]["aliases"] = ["old"]
     writer = record(("old", "string"), ("a", "int"))
@@ -213,7 +213,7 @@ def test_aliases_and_order(engine: Engine) -> None:
 
 
 def test_enum_symbols_resolve_by_name(engine: Engine) -> None:
-    """A symbol the reader does not know becomes its default, or the record's error when there is none."""
+    """A symbol that the reader does not know becomes its default, or the record's error if it has none."""
     writer = {"type": "enum", "name": "E", "symbols": ["NEW", "A", "B"]}
     reader = {"type": "enum", "name": "E", "symbols": ["B", "A", "OTHER"]}
     frames: list[bytes | None] = [frame_record(writer, symbol) for symbol in writer["symbols"]]
@@ -225,7 +225,7 @@ def test_enum_symbols_resolve_by_name(engine: Engine) -> None:
 
 
 def test_a_branch_without_a_place_is_an_error_of_its_records_only(engine: Engine) -> None:
-    """The writer's union may hold a type the reader lacks: records that use it fail, others do not."""
+    """Records that use a branch of the writer's union that the reader lacks are bad; the others are decoded."""
     decoded = decode(
         engine,
         "int",
@@ -238,7 +238,7 @@ def test_a_branch_without_a_place_is_an_error_of_its_records_only(engine: Engine
 
 @pytest.mark.parametrize("reader", [record(("v", "int")), record(("w", "int", 3))])
 def test_no_record_has_a_value_of_an_empty_union(engine: Engine, reader: Any) -> None:
-    """A writer's empty union has no branch to read or to skip: its records are bad, and nothing crashes."""
+    """All records of a writer with an empty union are bad, whether it is read or skipped."""
     frames: list[bytes | None] = [struct.pack(">bI", 0, 1) + body for body in (b"", b"\0", b"\2\0")]
     decoded = decode(engine, reader, frames, {1: record(("v", []))})
     assert decoded.values.to_pylist() == [None, None, None]
@@ -246,7 +246,7 @@ def test_no_record_has_a_value_of_an_empty_union(engine: Engine, reader: Any) ->
 
 
 def test_units_of_time_convert(engine: Engine) -> None:
-    """Milliseconds of the writer become microseconds of the reader; what overflows is that record's error."""
+    """Milliseconds of the writer become microseconds of the reader; an overflow is that record's error."""
     millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
     frames: list[bytes | None] = [frame_record("long", 1500), frame_record("long", 2**62)]
     decoded = decode(engine, micros, frames, {1: millis})
@@ -257,7 +257,7 @@ def test_units_of_time_convert(engine: Engine) -> None:
 
 
 def test_several_writers_in_one_column_keep_row_order(engine: Engine) -> None:
-    """Records of three schemas, a tombstone and bad frames between them, come out one by one in their rows."""
+    """Records of three schemas, a tombstone and bad frames are decoded in their rows."""
     versions = {
         1: record(("a", "int")),
         2: record(("a", "long"), ("b", "string")),
@@ -309,7 +309,7 @@ def test_an_unknown_id_is_asked_for_again_and_an_outage_is_raised(engine: Engine
 
 
 def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> None:
-    """A schema that cannot be resolved is the reason of its records and of no others."""
+    """A writer's schema that cannot be resolved is an error only of its own records."""
     writers = {1: record(("v", "int")), 2: record(("v", "string")), 4: record(("w", "int"))}
     frames: list[bytes | None] = [frame_record(writers[1], {"v": 1}, 1), struct.pack(">bI", 0, 2) + b"\0"]
     frames += [struct.pack(">bI", 0, 4) + b"\2"]
@@ -339,7 +339,7 @@ def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> Non
     ],
 )
 def test_schemas_without_a_table_shape_are_refused_at_once(engine: Engine, reader: Any) -> None:
-    """Recursive types, 77 digits, exponential growth and empty unions are an error before any data, in no time."""
+    """Recursive types, 77 digits, exponential growth and empty unions are refused before any data, without delay."""
     with pytest.raises(Invalid):
         engine.decoder(schema(reader), lambda number: None)
 
@@ -383,7 +383,7 @@ BAD = [
 
 @pytest.mark.parametrize(("document", "body", "reason"), BAD)
 def test_damaged_records_are_errors_never_crashes(engine: Engine, document: Any, body: str, reason: ErrorCode) -> None:
-    """Each kind of damage has its own reason, at the byte where the value begins; neighbours are untouched."""
+    """Each kind of damage has its own reason, at the byte where the value begins. Other records are not affected."""
     good = record(("pad", "int"), ("v", document))
     frame = b"\0\0\0\0\1" + b"\2" + bytes.fromhex(body)
     decoded = decode(engine, good, [None, frame, None])
@@ -394,7 +394,7 @@ def test_damaged_records_are_errors_never_crashes(engine: Engine, document: Any,
 
 
 def test_decimals_may_be_padded_with_their_sign(engine: Engine) -> None:
-    """More bytes than needed are fine as long as they only repeat the sign, as Java's BigInteger reads them."""
+    """Decimals with more bytes than needed are read if the bytes repeat the sign, as Java's BigInteger reads them."""
     document = record(("d", DECIMAL_2))
     bodies = [bytes([40]) + b"\xff" * 20, bytes([40]) + b"\0" * 19 + b"\x05", b"\2\x9d", bytes([32]) + b"\xff" * 16]
     decoded = decode(engine, document, [b"\0\0\0\0\1" + body for body in bodies])
@@ -402,7 +402,7 @@ def test_decimals_may_be_padded_with_their_sign(engine: Engine) -> None:
 
 
 def mutate_frame(random: Random, frame: bytes) -> bytes:
-    """The frame with a few bytes changed, cut, repeated or added; the header stays."""
+    """Return the frame with a few bytes changed, cut, repeated or added; the header stays."""
     body = bytearray(frame[5:])
     for _ in range(random.randrange(1, 4)):
         place = random.randrange(len(body) + 1)
@@ -421,7 +421,7 @@ def mutate_frame(random: Random, frame: bytes) -> bytes:
 
 
 def print_array(array: Any) -> str:
-    """An array as text in which NaN is itself, and dates beyond Python's are numbers."""
+    """Return an array as text in which NaN is equal to itself, and dates beyond Python's range are numbers."""
     nulls = array.is_null().to_pylist()
     if pa.types.is_struct(array.type):
         return f"{nulls} {[print_array(child) for child in array.flatten()]}"
@@ -435,7 +435,7 @@ def print_array(array: Any) -> str:
 
 
 def agree(document: Any, reader: Any, frames: list[bytes]) -> int:
-    """Assert that the engines say the same of every frame; how many were bad."""
+    """Assert that the engines return the same for every frame. Return the number of bad frames."""
     one, other = (decode(get_engine(name), reader, [*frames], {1: document}) for name in NAMES)
     assert describe_errors(one).to_pylist() == describe_errors(other).to_pylist()
     assert one.codes.equals(other.codes)
@@ -447,7 +447,7 @@ def agree(document: Any, reader: Any, frames: list[bytes]) -> int:
 
 
 def test_engines_agree_on_damaged_records() -> None:
-    """Thousands of mutated records: the same value, or the same reason at the same byte, from both engines."""
+    """For thousands of mutated records both engines return the same value, or the same reason at the same byte."""
     bad = total = 0
     for seed in range(60):
         cases = Cases(seed)
@@ -461,7 +461,7 @@ def test_engines_agree_on_damaged_records() -> None:
 @settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(body=st.binary(max_size=60), seed=st.integers(0, 15))
 def test_engines_agree_on_arbitrary_bytes(body: bytes, seed: int) -> None:
-    """Bytes that were never a record are read alike too, or refused alike."""
+    """For arbitrary bytes both engines return the same value or the same error."""
     document, _ = Cases(seed).record()
     agree(document, document, [b"\0\0\0\0\1" + body])
 
@@ -470,14 +470,14 @@ def test_engines_agree_on_arbitrary_bytes(body: bytes, seed: int) -> None:
 
 
 def encoding_fails(engine: Engine, document: Any, rows: Any) -> str:
-    """The sentence of the error."""
+    """Return the message of the encoding error."""
     with pytest.raises(EncodeError) as caught:
         engine.encoder(schema(document), 1).encode(rows)
     return str(caught.value)
 
 
 def test_rows_that_do_not_fit_are_named(engine: Engine) -> None:
-    """Null where it must not be, an unknown symbol, a wrong size or type: the error says row and field."""
+    """A null that is not allowed, an unknown symbol, or a wrong size or type is an error that names row and field."""
     inner = record(("x", {"type": "array", "items": "int"}), name="I")
     rows = pa.array(
         [{"i": {"x": [1]}}, {"i": {"x": [None]}}], pa.struct([("i", pa.struct([("x", pa.list_(pa.int32()))]))])
@@ -497,7 +497,7 @@ def test_rows_that_do_not_fit_are_named(engine: Engine) -> None:
 
 
 def test_wider_columns_are_narrowed_when_their_values_fit(engine: Engine) -> None:
-    """Columns of another width, dictionaries and missing nullable columns are taken when nothing is lost."""
+    """Columns of another width, dictionaries and missing nullable columns are accepted if no value changes."""
     document = record(("a", "int"), ("e", {"type": "enum", "name": "E", "symbols": ["A"]}), ("n", ["null", "long"]))
     rows = pa.StructArray.from_arrays([pa.array([1, 2]), pa.array(["A", "A"]).dictionary_encode()], ["a", "e"])
     frames = engine.encoder(schema(document), 1).encode(rows).to_pylist()
@@ -505,14 +505,14 @@ def test_wider_columns_are_narrowed_when_their_values_fit(engine: Engine) -> Non
 
 
 def test_one_number_of_two_widths_is_written_as_the_wider(engine: Engine) -> None:
-    """A union of int and long is one column; any of its values fits the long."""
+    """A union of int and long is one column, and all its values are written as long."""
     document = ["null", "int", "long"]
     frames = engine.encoder(schema(document), 1).encode(pa.array([1, 2**40, None])).to_pylist()
     assert [read_record(document, frame) for frame in frames] == [1, 2**40, None]
 
 
 def test_null_rows_are_tombstones(engine: Engine) -> None:
-    """A null row stays null, as the vendor's clients have it; where the schema allows null, it is a record of null."""
+    """A null row stays null, as in the vendor's clients. If the schema allows null, it becomes a record of null."""
     inner = record(("x", "int"))
     rows = pa.array([{"x": 1}, None], pa.struct([("x", pa.int32())]))
     assert engine.encoder(schema(inner), 1).encode(rows).to_pylist() == [frame_record(inner, {"x": 1}), None]
@@ -528,7 +528,7 @@ def test_null_rows_are_tombstones(engine: Engine) -> None:
 
 
 def test_a_schema_that_is_just_bytes_is_bare(engine: Engine) -> None:
-    """Top-level bytes have no length in front, as the vendor's clients write them; inside other types they have one."""
+    """Top-level bytes have no length prefix, as in the vendor's clients; inside other types they have one."""
     frame = b"\0\0\0\0\1"
     for reader, expected in (("bytes", b"\4ab"), (["null", "bytes"], b"\4ab"), ("string", "\4ab")):
         decoded = decode(engine, reader, [frame + b"\4ab", None], {1: "bytes"})
@@ -549,7 +549,7 @@ def test_a_schema_that_is_just_bytes_is_bare(engine: Engine) -> None:
 
 
 def test_uuids_on_fixed_are_written_from_their_text(engine: Engine) -> None:
-    """The text of a UUID becomes its 16 bytes again; other text is refused."""
+    """The text of a UUID is written as its 16 bytes; other text is refused."""
     rows = pa.array([str(UUID(int=9)), None])
     frames = engine.encoder(schema(["null", UUID_FIXED]), 1).encode(rows).to_pylist()
     assert [frame[5:] for frame in frames] == [b"\2" + UUID(int=9).bytes, b"\0"]
@@ -558,7 +558,7 @@ def test_uuids_on_fixed_are_written_from_their_text(engine: Engine) -> None:
 
 
 def test_engines_are_found_by_name() -> None:
-    """Auto is the compiled engine where numba is there; other words are refused."""
+    """`auto` is the compiled engine if numba is installed; unknown names are refused."""
     assert get_engine("auto").name == "vm"
     assert get_engine("python").name == "python"
     with pytest.raises(Invalid, match="no engine 'java'"):

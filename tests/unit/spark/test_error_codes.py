@@ -12,7 +12,7 @@ JAVA = SOURCES / "io" / "stele" / "spark" / "ErrorCode.java"
 
 
 def test_java_has_the_same_codes() -> None:
-    """Every constant of the jar is a code of the list, by name and number, and every code of Avro data is there."""
+    """Every constant of the jar is a code of the list, by name and number, and the jar has every code of Avro data."""
     constants = re.findall(r"^  ([A-Z][A-Z0-9_]+)\((\d+)\)[,;]$", JAVA.read_text(encoding="utf-8"), re.MULTILINE)
     java = {name: int(number) for name, number in constants}
     python = {code.name: int(code) for code in ErrorCode}
@@ -31,13 +31,13 @@ def test_every_code_has_a_sentence() -> None:
 
 
 def test_codes_fit_a_byte_and_have_names_by_number() -> None:
-    """Kernels keep codes in bytes, and users see names."""
+    """Codes fit in a byte, as kernels store them so, and each has a name."""
     assert all(0 <= code < 256 for code in ErrorCode)
     assert all(CODE_NAMES[code] == code.name for code in ErrorCode)
 
 
 def test_no_decision_reads_a_sentence() -> None:
-    """Nothing in the Spark package looks into the sentence of an error."""
+    """No code in the Spark package parses the sentence of an error."""
     package = Path(SOURCES).parents[2]
     assert package.name == "spark"
     looks = re.compile(

@@ -58,7 +58,7 @@ ORDER: dict[str, Any] = {
 
 
 def order(**changes: Any) -> Any:
-    """A message with every field set."""
+    """Return a message with every field set."""
     kind: Any = message_class(parse_schema(PROTOBUF).parsed, "acme.Order")
     message = kind(
         i=-1, u=4_000_000_000, w=2**64 - 1, f=1.5, d=2.5, b=True, s="é", y=b"\xff", k=1, maybe=0, many=[1, 2]
@@ -85,7 +85,7 @@ def order(**changes: Any) -> Any:
 def decode(
     reader: ResolvedSchema, frames: Sequence[bytes | None], *writers: ResolvedSchema, message: str = ""
 ) -> Decoded:
-    """Frames decoded; the reader is a writer too."""
+    """Decode frames; the reader is a writer, too."""
     known = {schema.id: schema for schema in (reader, *writers)}
     decoded = decoder_for(reader, known.get, message=message).decode(pa.array(frames, pa.binary()))
     decoded.values.validate(full=True)
@@ -96,7 +96,7 @@ def decode(
 
 
 def test_protobuf_fields_of_every_kind_become_columns() -> None:
-    """All scalar types, presence, maps, nesting, oneofs and well-known types come out, a tombstone as null."""
+    """All scalar types, presence, maps, nesting, oneofs and well-known types are decoded, and a tombstone is null."""
     frames = [frame(1, order().SerializeToString(), [2]), None, frame(1, b"", [2])]
     decoded = decode(PROTOBUF, frames, message="acme.Order")
     full, tombstone, empty = decoded.values.to_pylist()
@@ -110,14 +110,14 @@ def test_protobuf_fields_of_every_kind_become_columns() -> None:
 
 
 def test_protobuf_columns_are_those_of_the_format() -> None:
-    """The types are what the format's own table shape says, as far as Spark has them."""
+    """The column types are those of the format's own table shape, as far as Spark has them."""
     shape = parse_schema(PROTOBUF).format.arrow_schema(parse_schema(PROTOBUF).parsed)
     ours = type_for(PROTOBUF)
     assert [(field.name, field.type) for field in ours] == [(field.name, _deep(field.type)) for field in shape]
 
 
 def _deep(type_: Any) -> Any:
-    """A type of the format's, as Spark takes it."""
+    """Return a type of the format in the form that Spark accepts."""
     if pa.types.is_struct(type_):
         return pa.struct([pa.field(field.name, _deep(field.type)) for field in type_])
     if pa.types.is_list(type_):
@@ -128,7 +128,10 @@ def _deep(type_: Any) -> Any:
 
 
 def test_protobuf_reads_by_the_readers_descriptor() -> None:
-    """Fields the reader lacks are passed over, fields the writer lacks have their default; names do not matter."""
+    """Fields that the reader lacks are skipped, and fields that the writer lacks have their default.
+
+    Fields are matched by number, not by name.
+    """
     old = ResolvedSchema(
         'syntax = "proto3"; package acme; message Order { int32 number = 1; int64 new = 99; }', "PROTOBUF", id=2
     )
@@ -137,7 +140,7 @@ def test_protobuf_reads_by_the_readers_descriptor() -> None:
 
 
 def test_protobuf_records_of_another_message_are_told() -> None:
-    """The indexes of the frame name the message; one that is not the reader's, or is not there, is a reason."""
+    """The indexes of the frame name the message. A record of a message that is not the reader's, or unknown, is bad."""
     frames = [
         frame(1, b"\x0a\x01x", [3]),
         frame(1, b"\x08\x03", [3, 0]),
@@ -159,7 +162,7 @@ def test_protobuf_records_of_another_message_are_told() -> None:
 
 
 def test_a_message_inside_itself_is_text_where_it_comes_round() -> None:
-    """Recursion has no type in Spark: the second turn is JSON."""
+    """Spark has no recursive types: where a message repeats inside itself, its column is JSON text."""
     tree = ResolvedSchema(
         'syntax = "proto3"; message Tree { string name = 1; repeated Tree below = 2; }', "PROTOBUF", id=1
     )
@@ -172,7 +175,7 @@ def test_a_message_inside_itself_is_text_where_it_comes_round() -> None:
 
 
 def test_times_out_of_range_are_reasons() -> None:
-    """A Timestamp beyond the year 9999 is no value of its type; only its own row is lost."""
+    """A Timestamp after the year 9999 is an error of its own row only."""
     bad = order()
     bad.at.seconds = 10**15
     good = frame(1, order().SerializeToString(), [2])
@@ -210,13 +213,16 @@ ROW = {
 
 
 def frame_json(*data: Any, number: int = 1) -> list[bytes | None]:
-    """Framed JSON; bytes as they are, None for a tombstone."""
+    """Return framed JSON; bytes stay unchanged, None is a tombstone."""
     texts = [datum if isinstance(datum, bytes | None) else json.dumps(datum).encode() for datum in data]
     return [None if text is None else frame(number, text) for text in texts]
 
 
 def test_json_values_of_every_kind_become_columns() -> None:
-    """Objects, maps, lists, numbers, texts and untyped values; null and missing are null, unnamed members left out."""
+    """Objects, maps, lists, numbers, texts and untyped values are decoded.
+
+    Null and missing members are null, and members that the schema does not name are left out.
+    """
     decoded = decode(JSON, frame_json(DATUM, None, {"id": 1, "name": None, "price": 3}))
     assert describe_errors(decoded).null_count == 3
     full, tombstone, small = decoded.values.to_pylist()
@@ -242,7 +248,7 @@ def test_json_values_of_every_kind_become_columns() -> None:
     ids=lambda value: str(value)[:20],
 )
 def test_json_that_is_not_of_its_schema_is_told(text: bytes, reason: str, place: int | None) -> None:
-    """Faults of syntax, of the schema and of the columns are reasons of their row alone."""
+    """Errors of syntax, of the schema and of the columns are errors of their own row only."""
     decoded = decode(JSON, frame_json(DATUM, text, DATUM))
     good, bad, other = zip(decoded.values.to_pylist(), describe_errors(decoded).to_pylist(), strict=True)
     assert good == other == (ROW, None)
@@ -252,7 +258,7 @@ def test_json_that_is_not_of_its_schema_is_told(text: bytes, reason: str, place:
 
 
 def test_json_is_checked_by_the_writer_and_shaped_by_the_reader() -> None:
-    """What the writer's schema allows must still fit the reader's columns."""
+    """A value that the writer's schema allows must also fit the reader's columns."""
     reader = ResolvedSchema(
         '{"type": "object", "properties": {"id": {"type": "string"}, "x": {"type": "number"}}}', "JSON", id=2
     )
@@ -262,7 +268,10 @@ def test_json_is_checked_by_the_writer_and_shaped_by_the_reader() -> None:
 
 
 def test_json_numbers_keep_their_value() -> None:
-    """Long integers are exact, whole fractions are integers, a fraction is none; text keeps what no number holds."""
+    """Long integers are exact, and fractions with a whole value are integers; other fractions are not.
+
+    A text column keeps numbers that no number type can hold.
+    """
     decoded = decode(JSON, frame_json(b'{"id": 9007199254740993, "any": 123456789012345678901}', b'{"id": 2.0}'))
     exact, whole = decoded.values.to_pylist()
     assert (exact["id"], exact["any"], whole["id"]) == (9007199254740993, "123456789012345678901", 2)
@@ -274,7 +283,7 @@ def test_json_numbers_keep_their_value() -> None:
 
 
 def test_json_that_is_no_object_is_the_value_itself() -> None:
-    """A schema for a list or a scalar has no columns; an object with the one property `value` has."""
+    """A schema for a list or a scalar makes a plain value; an object with the one property `value` makes a struct."""
     words = ResolvedSchema('{"type": "array", "items": {"type": "string"}}', "JSON", id=1)
     assert decode(words, frame_json(["a"])).values.to_pylist() == [["a"]]
     object_schema = ResolvedSchema('{"type": "object", "properties": {"value": {"type": "string"}}}', "JSON", id=1)
@@ -306,7 +315,7 @@ THRIFT_ROW = {
 
 
 def test_thrift_structs_become_columns() -> None:
-    """Every type comes out; a map with structs for keys is a map, a struct inside itself is text."""
+    """Every type is decoded; a map with structs as keys is a map, a struct inside itself is text."""
     own = parse_schema(THRIFT)
     datum = {
         **THRIFT_ROW, "parts": [{"sku": "x", "count": 4, "inner": {"sku": "y"}}], "counts": {"a": 1},
@@ -326,7 +335,10 @@ def test_thrift_structs_become_columns() -> None:
 
 @pytest.mark.parametrize("schema", [PROTOBUF, JSON, THRIFT], ids=["protobuf", "json", "thrift"])
 def test_damaged_frames_are_reasons(schema: ResolvedSchema) -> None:
-    """No frame, an unknown id, an id of another format: each is told, and the good record beside them is read."""
+    """Records without a frame, with an unknown id, or with an id of another format are bad.
+
+    A good record beside them is decoded.
+    """
     other = ResolvedSchema('"string"', "AVRO", id=5)
     row = {"JSON": {"id": 1}, "PROTOBUF": {}, "THRIFT": THRIFT_ROW}[schema.schema_type]
     example = encoder_for(schema, 1).encode(pa.array([row], type_for(schema)))
@@ -342,7 +354,7 @@ def test_damaged_frames_are_reasons(schema: ResolvedSchema) -> None:
 
 
 def test_values_written_are_the_values_read() -> None:
-    """Columns through the encoder and back are the same columns, for Protobuf and JSON; null rows stay null."""
+    """Columns that are encoded and decoded again are equal, for Protobuf and JSON; null rows stay null."""
     column = pa.array([ORDER, None], type_for(PROTOBUF, "acme.Order"))
     frames = encoder_for(PROTOBUF, 1, message="acme.Order").encode(column)
     assert frames[0].as_py()[:7] == b"\0\0\0\0\x01\x02\x04"
@@ -354,7 +366,7 @@ def test_values_written_are_the_values_read() -> None:
 
 
 def test_rows_and_columns_that_do_not_fit_are_named() -> None:
-    """The encoder says which row, which field; a column of a wrong type, or one too many, at once."""
+    """An encoding error names row and field. A column of a wrong type, or an extra column, is an error at once."""
     encoder = encoder_for(JSON, 1)
     with pytest.raises(EncodeError, match=r"row 1, .*#/id: -5 is less than the minimum"):
         encoder.encode(pa.array([{"id": 1}, {"id": -5}], pa.struct([("id", pa.int32())])))
@@ -369,7 +381,7 @@ def test_rows_and_columns_that_do_not_fit_are_named() -> None:
 
 
 def test_columns_a_schema_was_made_of_can_be_written() -> None:
-    """What `schema_for` has other words for (dates, decimals, wall clocks, bytes) is written from those columns."""
+    """Columns of types that `schema_for` expresses differently (dates, decimals, local times, bytes) can be written."""
     from pyspark.sql import types as t
 
     from stele.spark.types import schema_for
@@ -402,7 +414,7 @@ def test_columns_a_schema_was_made_of_can_be_written() -> None:
 
 
 def test_formats_without_columns_are_refused() -> None:
-    """A format of which nobody knows the columns is named, with those there are."""
+    """The error for a format without columns names the formats that have columns."""
     with pytest.raises(DataError, match="data of the format OPAQUE have no columns here; there are AVRO, JSON"):
         type_for(ResolvedSchema("x", "OPAQUE"))
     with pytest.raises(DataError, match="the text is no JSON schema"):
@@ -411,7 +423,7 @@ def test_formats_without_columns_are_refused() -> None:
 
 @pytest.mark.parametrize("name", sorted(COLUMN_FORMATS))
 def test_mutated_records_end_in_a_value_or_a_reason(name: str) -> None:
-    """Whatever bytes come, the batch is decoded, with a reason for what is null."""
+    """A batch of any bytes is decoded, and each null value has a reason."""
     schema = {"JSON": JSON, "PROTOBUF": PROTOBUF, "THRIFT": THRIFT}[name]
     message = "acme.Order" if name == "PROTOBUF" else ""
     rows = {"JSON": ROW, "PROTOBUF": ORDER, "THRIFT": THRIFT_ROW}[name]
@@ -440,7 +452,7 @@ def test_mutated_records_end_in_a_value_or_a_reason(name: str) -> None:
 
 
 def test_batches_are_read_in_pieces() -> None:
-    """A long batch comes out whole and in order, with its bad records in their places; an empty one is empty."""
+    """A long batch is decoded completely and in order, with its bad records in their rows; an empty batch is empty."""
     frames = [*frame_json(*({"id": number} for number in range(5000)))]
     frames[3333] = b"bad"
     decoded = decode(JSON, frames)
@@ -468,10 +480,10 @@ def test_batches_are_read_in_pieces() -> None:
     ],
 )
 def test_numbers_that_need_care_are_found(text: str, careful: bool) -> None:
-    """Numbers that need it take the exact way, and others do not.
+    """Only numbers that need it are read by the exact reader.
 
-    These are whole numbers near the limits of 64 bits and great exponents, wherever they stand. Long fractions and
-    texts, of which data are full, do not. Ids may have bytes that look like digits.
+    These are whole numbers near the limits of 64 bits and large exponents, at any place. Long fractions and texts,
+    which are frequent in data, are not among them. Ids can have bytes that look like digits.
     """
     for number in (1, 0x30313233, 0x2E2E2E2E, 0x0A0A0A0A):
         frame = b"\0" + number.to_bytes(4, "big") + text.encode()

@@ -1,4 +1,4 @@
-"""What happens where an optional part is missing."""
+"""Behaviour if an optional package or tool is missing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from stele.errors import NotInstalled
 
 
 def run_without(*missing: str, body: str) -> str:
-    """What a Python says in which those packages are not installed."""
+    """Return the output of a Python process in which those packages are not installed."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT.format(missing=missing, body=body)], capture_output=True, text=True, check=False
     )
@@ -38,7 +38,7 @@ def run_without(*missing: str, body: str) -> str:
 
 
 def test_the_package_imports_without_its_extras() -> None:
-    """`import stele.spark` needs no Spark, Arrow, numba or Iceberg; using it says what to install."""
+    """`import stele.spark` needs no Spark, Arrow, numba or Iceberg; using it raises an error with what to install."""
     body = """
 import stele.spark
 try:
@@ -51,7 +51,7 @@ except NotInstalled as error:
 
 
 def test_without_numba_auto_is_the_python_engine() -> None:
-    """`auto` falls back, `vm` says what to install."""
+    """Without numba `auto` is the engine `python`, and `vm` raises an error that says what to install."""
     body = """
 from stele.spark.engines import get_engine
 print(get_engine("auto").name)
@@ -65,7 +65,7 @@ except NotInstalled as error:
 
 
 def test_a_missing_java_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without JAVA_HOME and java on the PATH, or with a JAVA_HOME that has none, the sentence says what to do."""
+    """Without Java, or with a JAVA_HOME that has none, the error says what to do."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     with pytest.raises(session.JavaMissing, match="install a JDK"):
         session.require_java()
@@ -76,7 +76,7 @@ def test_a_missing_java_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_compiled_kernels_find_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The named folder, else the user's cache; a place that cannot be written is passed over."""
+    """Kernels are cached in the named folder, else in the user's cache; a folder that is not writable is skipped."""
     monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path / "named"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     assert jit.cache_folder() == tmp_path / "named" / "numba" / jit.digest_sources()
@@ -88,7 +88,7 @@ def test_compiled_kernels_find_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_compiled_kernels_belong_to_their_sources(tmp_path: Path) -> None:
-    """Their folder is named after the release and all sources: whatever changes, moves or goes, it is another one."""
+    """The cache folder is named after the release and a digest of all sources, so each change gives a new one."""
     (tmp_path / "vm").mkdir()
     kernel, types = tmp_path / "vm" / "kernel.py", tmp_path / "vm" / "types.py"
     kernel.write_text("A = 1")
@@ -111,7 +111,7 @@ def test_compiled_kernels_belong_to_their_sources(tmp_path: Path) -> None:
 
 
 def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Code is neither kept in nor loaded from a folder that is a link, or that others may write to."""
+    """Kernels are neither stored in nor loaded from a folder that is a link, or that other users can write to."""
     monkeypatch.delenv("STELE_CACHE_DIR", raising=False)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -130,7 +130,7 @@ def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def _make_kernels(folder: Path, name: str, days: float) -> Path:
-    """Make a folder of kernels that was last used so many days ago."""
+    """Make a folder of kernels that was last used `days` ago."""
     kernels = folder / "numba" / name
     (kernels / "vm").mkdir(parents=True)
     file = kernels / "vm" / "kernel.nbi"
@@ -142,11 +142,14 @@ def _make_kernels(folder: Path, name: str, days: float) -> Path:
 
 
 def test_kernels_that_nobody_uses_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Those of other sources go after 30 days without use; what is used, another's or not ours to judge stays."""
+    """Kernels of other sources are removed after 30 days without use.
+
+    Folders that are used, that have another name, that others can write to, or that are links are kept.
+    """
     monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path))
     old = jit.UNUSED_DAYS + 1
     removed = [_make_kernels(tmp_path, f"0.{number}.0-{number:016x}", old) for number in range(3)]
-    removed.append(_make_kernels(tmp_path, f"0.4.0-{4:016x}.removed-{5:032x}", old))  # what a killed process left
+    removed.append(_make_kernels(tmp_path, f"0.4.0-{4:016x}.removed-{5:032x}", old))  # left by a killed process
     kept = [
         _make_kernels(tmp_path, f"0.5.0-{5:016x}", jit.UNUSED_DAYS - 1),
         _make_kernels(tmp_path, "somebody's own folder", old),
@@ -167,7 +170,7 @@ def test_kernels_that_nobody_uses_are_removed(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_kernels_in_use_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A process notes that it uses its kernels, also where it compiles nothing; another process sees it."""
+    """A process marks its kernels as used, even if it compiles nothing; another process sees the mark."""
     monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path))
     mine = _make_kernels(tmp_path, jit.digest_sources(), jit.UNUSED_DAYS + 1)
     (tmp_path / "numba").chmod(0o700)

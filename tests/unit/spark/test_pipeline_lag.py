@@ -1,4 +1,4 @@
-"""How far a pipeline is behind: Spark's offsets files, and a broker inside librdkafka."""
+"""Lag of a pipeline, with Spark's offsets files and a mock broker of librdkafka."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stele.spark.pipeline.kafka_lag import LagMeter, finished_offsets, kafka_cli
 
 
 def checkpoint(folder: Path, *batches: object, done: int) -> Path:
-    """A checkpoint as Spark and a pipeline keep it: all batches planned, those up to a number finished."""
+    """Make a checkpoint as Spark and a pipeline write it: all batches planned, the first `done` of them finished."""
     (folder / "offsets").mkdir(parents=True)
     for number, offsets in enumerate(batches):
         (folder / "offsets" / str(number)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(offsets)}')
@@ -29,7 +29,7 @@ def checkpoint(folder: Path, *batches: object, done: int) -> Path:
 
 
 def config(folder: Path, bootstrap: str, *topics: str, **options: str) -> PipelineConfig:
-    """A pipeline of Kafka."""
+    """Return a pipeline with a Kafka source."""
     source = SourceConfig(kind="kafka", bootstrap=bootstrap, topics=topics, subject="s", options=options)
     return PipelineConfig(str(folder), source, TableConfig(kind="parquet", name="a.b"))
 
@@ -46,7 +46,7 @@ def broker() -> Iterator[str]:
 
 
 def test_only_finished_batches_count(tmp_path: Path) -> None:
-    """Where a pipeline is, is where its newest finished batch ended, not the one that is being worked on."""
+    """The offsets are those at the end of the newest finished batch, not of the batch that is running."""
     assert finished_offsets(str(tmp_path)) is None
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, {"orders": {"0": 3}}, done=1)
     assert finished_offsets(str(folder)) == {"orders": {0: 1}}
@@ -55,12 +55,12 @@ def test_only_finished_batches_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offsets", [{"logOffset": 4}, [], "text", {"orders": {"zero": 1}}])
 def test_other_sources_have_no_such_offsets(tmp_path: Path, offsets: object) -> None:
-    """What is no offsets of Kafka is nothing, not an error."""
+    """Offsets that are not those of Kafka give None, not an error."""
     assert finished_offsets(str(checkpoint(tmp_path / "state", offsets, done=1))) is None
 
 
 def test_a_checkpoint_without_the_offsets_of_its_batch(tmp_path: Path) -> None:
-    """Files that are missing or cut are nothing either."""
+    """Offset files that are missing or truncated give None."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
     (folder / "offsets" / "0").write_text("v1")
     assert finished_offsets(str(folder)) is None
@@ -69,14 +69,14 @@ def test_a_checkpoint_without_the_offsets_of_its_batch(tmp_path: Path) -> None:
 
 
 def test_lag_is_what_the_broker_has_and_no_batch_had(tmp_path: Path, broker: str) -> None:
-    """Partitions and topics that no batch has seen count whole; topics that are gone, not at all."""
+    """Partitions and topics without a finished batch count all their records; deleted topics count none."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}, "gone": {"0": 7}}, done=1)
     assert measure_lag(config(folder, broker, "orders", "late")) == {"orders": 4, "late": 1}
     assert measure_lag(config(tmp_path / "new", broker, "orders")) is None, "no batch is finished"
 
 
 def test_nobody_knows(tmp_path: Path) -> None:
-    """A broker that is away, and settings that only Java understands, give no lag and no error."""
+    """A broker that does not answer, and settings that only Java understands, give no lag and no error."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
     assert measure_lag(config(folder, "127.0.0.1:1", "orders")) is None
     assert measure_lag(config(folder, "127.0.0.1:1", "orders", **{"kafka.no.such": "x"})) is None
@@ -85,7 +85,7 @@ def test_nobody_knows(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_cannot_be_read_has_no_lag(tmp_path: Path) -> None:
-    """Lag is asked for beside the work, which does not fail for it."""
+    """A checkpoint that cannot be read gives no lag and no error, as batches must not fail for it."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
     (folder / "stele" / "totals.json").write_text("{")
     with pytest.raises(StoreError):
@@ -94,7 +94,7 @@ def test_a_checkpoint_that_cannot_be_read_has_no_lag(tmp_path: Path) -> None:
 
 
 def test_settings_in_the_words_of_librdkafka() -> None:
-    """Settings of the connector are those of a client, user and password taken from Java's one line for both."""
+    """The connector's settings become a client's, with user and password from the JAAS line."""
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a\\"b=c";'
     options = {
         "kafka.security.protocol": "SASL_SSL",

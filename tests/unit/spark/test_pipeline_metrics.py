@@ -1,4 +1,4 @@
-"""Metrics of pipelines: figures that go on over runs, labels that stay few, a port and a file."""
+"""Metrics of pipelines: counters that continue over runs, a limited number of labels, a port and a file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BATCH = BatchReport(
 
 
 def config(folder: Path, port: int = 0, file: str = "") -> PipelineConfig:
-    """A pipeline with metrics."""
+    """Return a pipeline with metrics."""
     return PipelineConfig(
         str(folder / "state"),
         SourceConfig(path=str(folder), subject="orders-value"),
@@ -48,7 +48,7 @@ def config(folder: Path, port: int = 0, file: str = "") -> PipelineConfig:
 
 
 def figures(text: str) -> dict[str, float]:
-    """Samples by name and labels; the label of the pipeline left out."""
+    """Return samples by name and labels, without the label of the pipeline."""
     samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -58,7 +58,7 @@ def figures(text: str) -> dict[str, float]:
 
 
 def test_a_file_after_every_batch(tmp_path: Path) -> None:
-    """The file is there from the start, with nothing counted, and after a batch has all its figures."""
+    """The file exists from the start with zero counts, and has all figures after a batch."""
     with open_metrics(config(tmp_path, file="deep/orders.prom")) as count_batch:
         file = tmp_path / "deep" / "orders.prom"
         assert figures(file.read_text())["stele_pipeline_batches_total{}"] == 0
@@ -80,7 +80,7 @@ def test_a_file_after_every_batch(tmp_path: Path) -> None:
 
 
 def test_counters_go_on_in_the_next_run(tmp_path: Path) -> None:
-    """A second run starts where the checkpoint and the file are, and a batch that is counted is not counted again."""
+    """A second run continues the counts of the checkpoint and the file, and counts no batch twice."""
     settings = config(tmp_path, file="orders.prom")
     with open_metrics(settings) as count_batch:
         count_batch(BATCH)
@@ -99,7 +99,7 @@ def test_counters_go_on_in_the_next_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", ["not a metrics file {", 'stele_pipeline_dead_letters_total{kind="x"', "\xff"])
 def test_a_file_that_is_none_counts_nothing(tmp_path: Path, left: str) -> None:
-    """Whatever the file held, the run starts, and writes its own."""
+    """A file with any other content does not stop the run, which overwrites it."""
     (tmp_path / "orders.prom").write_bytes(left.encode("latin-1"))
     with open_metrics(config(tmp_path, file="orders.prom")):
         now = figures((tmp_path / "orders.prom").read_text())
@@ -107,7 +107,7 @@ def test_a_file_that_is_none_counts_nothing(tmp_path: Path, left: str) -> None:
 
 
 def test_a_port_while_it_runs(tmp_path: Path) -> None:
-    """Metrics are served from before the first batch until the end, and the port is free again then."""
+    """Metrics are served from before the first batch until the end; then the port is free."""
     port = free_port()
     settings = config(tmp_path, port)
     address = f"http://127.0.0.1:{port}/metrics"
@@ -120,7 +120,7 @@ def test_a_port_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_is_said_at_once(tmp_path: Path) -> None:
-    """A port in use, and a file in a place that is no folder, are errors before anything else is begun."""
+    """A port in use, and a file that cannot be written, are errors before the first batch."""
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
@@ -138,7 +138,7 @@ def test_what_cannot_be_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_fails_no_batch(tmp_path: Path) -> None:
-    """Once it runs, a file that cannot be written is left as it is."""
+    """During the run, a file that cannot be written is ignored."""
     with open_metrics(config(tmp_path, file="folder/orders.prom")) as count_batch:
         (tmp_path / "folder" / "orders.prom").unlink()
         (tmp_path / "folder").rmdir()
@@ -148,14 +148,14 @@ def test_a_full_disk_fails_no_batch(tmp_path: Path) -> None:
 
 
 def test_nothing_without_settings(tmp_path: Path) -> None:
-    """A pipeline without metrics has nothing to open, and leaves no trace."""
+    """A pipeline without metrics opens no port and writes no file."""
     with open_metrics(config(tmp_path)) as count_batch:
         count_batch(BATCH)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_labels_stay_few(tmp_path: Path) -> None:
-    """However many ids and reasons there are, there are only so many series, and none is lost from the sums."""
+    """The number of series is limited for any number of ids and reasons, and the sums stay complete."""
     ids = {str(number): 1 for number in range(5 * MAX_IDS)}
     reasons = {f"schema id {number} cannot be read: so": 1 for number in range(20)}
     codes = {"UNUSABLE_SCHEMA": 20}
@@ -173,7 +173,7 @@ def test_labels_stay_few(tmp_path: Path) -> None:
 
 
 def test_lag_is_asked_for_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lag is there by topic, scrapes in quick succession ask the broker once, and nothing is said when nobody knows."""
+    """Lag is reported by topic. Frequent scrapes ask the broker once, and an unknown lag has no series."""
     calls: list[PipelineConfig] = []
 
     def behind(settings: PipelineConfig) -> dict[str, int]:
@@ -200,7 +200,7 @@ def test_the_documented_families_are_those_there_are(tmp_path: Path) -> None:
 
 
 def test_kinds_of_codes() -> None:
-    """The kind of a dead letter is its code, and letters of old reports, which have no codes, are one kind."""
+    """The kind of a dead letter is its code. Dead letters of old reports, which have no codes, are of one kind."""
     assert count_by_kind({"UNKNOWN_SCHEMA_ID": 5}, 6) == {"unknown_schema_id": 5, "other": 1}
     codes = ("UNUSABLE_SCHEMA", "TRUNCATED", "UNROUTED", "NOT_FRAMED", "RULE_FAILED", "INVALID_DATA")
     assert count_by_kind(dict.fromkeys(codes, 1), len(codes)) == {code.lower(): 1 for code in codes}
@@ -213,7 +213,7 @@ def test_kinds_of_codes() -> None:
     [("schema id", 12), ("encoding id", 5), ("record id", 2), ("schema", "guid"), ("dataschema", "uri")],
 )
 def test_ids_of_every_wire_count_as_unknown_ids(label: str, schema_id: object) -> None:
-    """What a wire calls its ids changes the sentence and not the kind."""
+    """The wire's word for an id changes the sentence, but not the kind."""
     errors = ErrorColumns(1)
     errors.add(0, ErrorCode.UNKNOWN_SCHEMA_ID)
     decoded = Decoded(pa.nulls(1), pa.array([schema_id]), *errors.columns(), label)

@@ -1,4 +1,4 @@
-"""The first file of a pipeline: whatever the answers were, it is valid, and says what was answered."""
+"""The generated file of a pipeline: it is valid for any answers, and contains them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCES = {
 
 
 def write_pipeline(folder: Path, start: PipelineAnswers, spark: str = "4.1.1") -> PipelineConfig:
-    """The file as it is read again, without a variable in the environment."""
+    """Write the file and return the loaded configuration, without environment variables."""
     file = folder / "pipeline.toml"
     file.write_text(render_pipeline_toml(start, folder, spark=spark), encoding="utf-8")
     return load_config(file, {})
@@ -34,7 +34,7 @@ def write_pipeline(folder: Path, start: PipelineAnswers, spark: str = "4.1.1") -
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_combination_is_valid(tmp_path: Path, source: str, kind: TableKind, table: str) -> None:
-    """The file loads, and the configuration is what was asked for."""
+    """The file loads, and the configuration has the answers."""
     start = PipelineAnswers(**SOURCES[source], table=table, kind=kind, registry="http://registry:8081")  # type: ignore[arg-type]  # of several types
     config = write_pipeline(tmp_path, start)
     assert config.source.registry == "http://registry:8081"
@@ -64,7 +64,7 @@ def test_names_made_of_topics() -> None:
 
 
 def test_comments_are_settings_too(tmp_path: Path) -> None:
-    """What the file suggests in comments is valid when the signs before it are taken away."""
+    """The settings that the file suggests in comments are valid when they are uncommented."""
     for source in SOURCES.values():
         text = render_pipeline_toml(PipelineAnswers(**source), tmp_path)  # type: ignore[arg-type]  # of several types
         lines = [
@@ -78,7 +78,7 @@ def test_comments_are_settings_too(tmp_path: Path) -> None:
 
 
 def test_packages_fit_spark(tmp_path: Path) -> None:
-    """Packages are those of the Spark there is; where none are known for it, it is said which they are for."""
+    """Packages fit the installed Spark. For an unknown Spark version, a comment says which version they are for."""
     start = PipelineAnswers(bootstrap="b", topics=("t",), kind="iceberg-spark")
     assert "iceberg-spark-runtime-4.0_2.13" in write_pipeline(tmp_path, start, "4.0.2").spark.packages[1]
     assert "spark-sql-kafka-0-10_2.13:4.0.2" in write_pipeline(tmp_path, start, "4.0.2").spark.packages[0]
@@ -103,7 +103,7 @@ def test_packages_fit_spark(tmp_path: Path) -> None:
     ],
 )
 def test_answers_that_do_not_fit(tmp_path: Path, start: PipelineAnswers, message: str) -> None:
-    """Answers that make no pipeline are refused with what is wrong, before anything is written."""
+    """Contradictory or incomplete answers are refused with a reason, before a file is written."""
     with pytest.raises(Invalid, match=message):
         render_pipeline_toml(start, tmp_path)
 
@@ -132,6 +132,6 @@ def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: 
 )
 @given(topics=st.lists(st.text("ab._-", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
 def test_any_topics_have_tables(tmp_path: Path, topics: list[str]) -> None:
-    """However alike the names of topics are, each has a table of its own, and the file is valid."""
+    """Topics with similar names each have a table of their own, and the file is valid."""
     start = PipelineAnswers(bootstrap="b:1", topics=tuple(topics), kind="parquet")
     assert len({route.table for route in write_pipeline(tmp_path, start).routes}) == len(topics)

@@ -1,4 +1,4 @@
-"""Status and summary of pipelines, from checkpoints written by hand: no Spark runs, and nothing is touched."""
+"""Status and history of pipelines, from checkpoints that the tests write: no Spark runs, and no file is changed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ START = 1_700_000_000.0
 
 
 def config(folder: Path) -> PipelineConfig:
-    """A pipeline of files."""
+    """Return a pipeline of files."""
     source = SourceConfig(path=str(folder / "in"), subject=SUBJECT)
     return PipelineConfig(str(folder / "state"), source, TableConfig(kind="parquet", name="shop.orders"))
 
 
 def pin() -> PinnedSchemas:
-    """Two versions of the subject."""
+    """Return two versions of the subject, pinned."""
     schemas = tuple(
         ResolvedSchema('"string"', subject=SUBJECT, version=number, id=number + 10, guid=f"guid-{number}")
         for number in (1, 2)
@@ -54,7 +54,7 @@ def pin() -> PinnedSchemas:
 
 
 def batch(number: int, **more: object) -> BatchReport:
-    """A batch, a minute after the one before."""
+    """Return a batch report; each batch is a minute after the one before."""
     report = BatchReport(
         number,
         at=START + 60 * number,
@@ -72,7 +72,7 @@ def batch(number: int, **more: object) -> BatchReport:
 
 
 def ran(folder: Path, *batches: BatchReport) -> PipelineConfig:
-    """A pipeline that did these batches."""
+    """Return a pipeline that ran these batches."""
     settings_ = config(folder)
     journal = BatchJournal(settings_.checkpoint)
     for each in batches:
@@ -83,7 +83,7 @@ def ran(folder: Path, *batches: BatchReport) -> PipelineConfig:
 
 
 def test_a_pipeline_that_never_ran(tmp_path: Path) -> None:
-    """There is a status before the first run, and asking for it makes no folder."""
+    """A pipeline has a status before its first run, and reading it creates no folder."""
     status = read_status(config(tmp_path))
     assert (status.running, status.newest, status.totals.batches) == (False, None, 0)
     assert status.report().verdict == "no batch has finished yet"
@@ -93,7 +93,7 @@ def test_a_pipeline_that_never_ran(tmp_path: Path) -> None:
 
 
 def test_what_it_did_and_where_it_is(tmp_path: Path) -> None:
-    """Sums, the last batch, records by id under the names of their versions, dead letters by reason."""
+    """The status has sums, the last batch, records by id with their versions, and dead letters by reason."""
     status = read_status(ran(tmp_path, *(batch(number) for number in range(3))))
     assert (status.totals.batches, status.totals.rows, status.totals.dead_letters) == (3, 30, 6)
     assert status.newest == batch(2)
@@ -109,7 +109,7 @@ def test_what_it_did_and_where_it_is(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_is_not_bad_news(tmp_path: Path) -> None:
-    """A run that ended as it should is neutral, one that goes on is good, and the page says where records come from."""
+    """A finished run is neutral, a running one is good, and the page names the source of the records."""
     settings_ = ran(tmp_path, batch(0, dead_letters=0, codes={}, reasons={}))
     assert read_status(settings_).report().state == ReportState.NEUTRAL
     with pipeline_lock(settings_.checkpoint):
@@ -120,7 +120,7 @@ def test_a_finished_run_is_not_bad_news(tmp_path: Path) -> None:
 
 
 def test_changes_of_tables_are_in_status_and_report(tmp_path: Path) -> None:
-    """Every change is told with its batch, the newest first; reports of before there were changes still load."""
+    """Every change is listed with its batch, the newest first. Reports from before changes were recorded still load."""
     widened = TableChange("shop.orders", ColumnChange("widen", ("amount",), "bigint", "int"))
     settings_ = ran(tmp_path, batch(0), batch(1, changes=(widened,)))
     status = read_status(settings_)
@@ -142,7 +142,7 @@ def test_few_batches_are_a_table(tmp_path: Path) -> None:
 
 
 def test_looking_disturbs_nobody(tmp_path: Path) -> None:
-    """A held checkpoint is seen to be held, a free one to be free, and can be held while and after it is looked at."""
+    """The status shows whether a checkpoint is locked, and reading it does not keep a run from taking the lock."""
     folder = str(tmp_path / "state")
     assert is_running(folder) is False
     with pipeline_lock(folder):
@@ -155,7 +155,7 @@ def test_looking_disturbs_nobody(tmp_path: Path) -> None:
 
 
 def test_a_damaged_journal_is_an_error(tmp_path: Path) -> None:
-    """Sums that cannot be read are not taken for none."""
+    """Totals that cannot be read are an error, not zeros."""
     settings_ = ran(tmp_path, batch(0))
     (tmp_path / "state" / "stele" / "totals.json").write_text("{")
     with pytest.raises(StoreError, match="totals"):
@@ -163,13 +163,13 @@ def test_a_damaged_journal_is_an_error(tmp_path: Path) -> None:
 
 
 def test_no_rate_without_work() -> None:
-    """No batches, or some without a duration, have no rate, and no division by nothing."""
+    """The rate is 0 without batches, or without durations."""
     assert records_per_second([]) == 0.0
     assert records_per_second([batch(0, seconds=0.0)]) == 0.0
 
 
 class Page(HTMLParser):
-    """The elements of a page, and its plots' names."""
+    """Collects the elements of a page, and the names of its plots."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
-    """Each plot has a name for those who do not see it, and its figures in a table below."""
+    """Each plot has a name for screen readers, and its figures in a table below."""
     text = to_html(read_history(ran(tmp_path, *(batch(number) for number in range(5)))))
     page = Page(text)
     assert [label.partition(";")[0] for label in page.plots] == [
@@ -202,12 +202,12 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
 
 
 def with_registry(settings_: PipelineConfig, registry: str) -> PipelineConfig:
-    """The same pipeline with another registry."""
+    """Return the same pipeline with another registry."""
     return msgspec.structs.replace(settings_, source=msgspec.structs.replace(settings_.source, registry=registry))
 
 
 def test_the_page_draws_the_versions_that_batches_used(tmp_path: Path) -> None:
-    """The story line says which batches used which version, in the picture and in its table; so do the fields."""
+    """The story line shows which batches used which version, in the picture and in its table; fields are drawn, too."""
     base_settings = ran(tmp_path, *(batch(number) for number in range(5)))
     fields = [{"name": "id", "type": "long"}, {"name": "note", "type": "string", "default": ""}]
     texts = [json.dumps({"type": "record", "name": "R", "fields": fields[:count]}) for count in (1, 2)]
@@ -221,7 +221,7 @@ def test_the_page_draws_the_versions_that_batches_used(tmp_path: Path) -> None:
 
 
 def test_a_page_without_its_registry_says_so(tmp_path: Path) -> None:
-    """A registry that is away, a snapshot and a file that is not there cost the pictures, not the page."""
+    """With a registry that does not answer, a snapshot or a missing file, the page has a reason instead of pictures."""
     settings_ = ran(tmp_path, batch(0))
     snapshot = tmp_path / "pinned.json"
     pin().snapshot.save(snapshot)
@@ -236,14 +236,14 @@ def test_a_page_without_its_registry_says_so(tmp_path: Path) -> None:
 
 
 def test_a_version_names_its_batches() -> None:
-    """One batch, a run of them, and several runs where tables went back; subjects are apart."""
+    """A label names one batch, a range, or several ranges if tables went back. Subjects are separate."""
     used = [{"a": 1}, {"a": 1, "b": 1}, {"a": 2}, {"b": 1}, {"a": 1}]
     batches = [BatchReport(number, versions=versions) for number, versions in enumerate(used)]
     assert label_versions(batches) == {"a": {1: "batches 0–1, 4", 2: "batch 2"}, "b": {1: "batches 1–3"}}
 
 
 def test_a_clean_pipeline_has_no_plot_of_dead_letters(tmp_path: Path) -> None:
-    """Figures that are 0 throughout are not shown."""
+    """A figure that is always 0 has no plot."""
     clean = [batch(number, dead_letters=0, reasons={}, codes={}) for number in range(3)]
     text = to_html(read_history(ran(tmp_path, *clean)))
     assert "Dead letters by kind" not in text
@@ -251,7 +251,7 @@ def test_a_clean_pipeline_has_no_plot_of_dead_letters(tmp_path: Path) -> None:
 
 
 def test_many_series_are_gathered(tmp_path: Path) -> None:
-    """A plot of very many ids shows the greatest, and all others together; none is lost."""
+    """A plot of very many ids shows the greatest, and the sum of all others."""
     many = [batch(at, records={str(number): number for number in range(1, 41)}, rows=820) for at in range(3)]
     ids = next(
         it
@@ -267,7 +267,7 @@ def test_many_series_are_gathered(tmp_path: Path) -> None:
 @settings(max_examples=scale_examples(60), deadline=None)
 @given(st.lists(st.floats(0, 4e9), min_size=1, max_size=30))
 def test_slots_hold_every_batch(times: list[float]) -> None:
-    """However far batches are apart, they fit into few slots of one length, and each is counted once, in order."""
+    """Batches at any distance fit into few slots of equal length, and each is counted once, in order."""
     slots = TimeSlots([batch(number, at=at) for number, at in enumerate(times)])
     counted = slots.sum_counts(lambda each: {"rows": each.rows})
     assert 1 <= len(counted) <= MOST_COLUMNS + 1

@@ -24,7 +24,7 @@ from stele.wire.confluent import frame
 
 
 def avro(name: str, *fields: str, number: int, subject: str = "", version: int = 1) -> ResolvedSchema:
-    """A schema of a record with string fields, all but the first with defaults."""
+    """Return a schema of a record with string fields, all but the first with defaults."""
     definitions = [
         {"name": field, "type": "string", **({"default": "-"} if place else {})} for place, field in enumerate(fields)
     ]
@@ -38,13 +38,13 @@ SNAPSHOT = SchemaSnapshot((ORDER, ORDER2, CANCEL))
 
 
 def frame_datum(schema: ResolvedSchema, datum: Any) -> bytes:
-    """A framed record."""
+    """Return a framed record."""
     own = parse_schema(schema)
     return frame(schema.id, own.format.codec(own.parsed).encode(datum))
 
 
 def decode(frames: list[bytes | None], registry: Any, subject: Any, **options: Any) -> tuple[list[Any], list[Any]]:
-    """Values and reasons."""
+    """Return decoded values and reasons."""
     reading = plan_read(registry, subject, engine="python", patience=0.0, **options)
     decoded = RecordDecoder(reading).decode(pa.array(frames, pa.binary()))
     assert decoded.values.type == reading.type
@@ -55,7 +55,7 @@ def decode(frames: list[bytes | None], registry: Any, subject: Any, **options: A
 
 
 def test_readers_of_every_kind(tmp_path: Path) -> None:
-    """A number, `latest`, a text, a `Schema`, a file; a word that is none of these is an unknown version."""
+    """A reader can be a number, `latest`, a text, a `Schema` or a file; any other word is an unknown version."""
     own = avro("Order", "mine", number=0)
     file = tmp_path / "order.avsc"
     file.write_text(own.text)
@@ -74,7 +74,7 @@ def test_readers_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_each_type_has_a_column() -> None:
-    """Records go to the column of their subject, old versions are resolved, all else is told."""
+    """Records go to the column of their subject, and old versions are resolved; all other records have a reason."""
     stranger = avro("Stranger", "x", number=9, subject="elsewhere")
     registry = SchemaSnapshot((*SNAPSHOT.schemas, stranger))
     frames = [
@@ -100,7 +100,7 @@ def test_each_type_has_a_column() -> None:
 
 
 def test_columns_may_be_named() -> None:
-    """A mapping names the columns; types of one name, or of none, go by their subjects."""
+    """A mapping names the columns. Types with equal names, or without one, are named by their subjects."""
     values, _ = decode(
         [frame_datum(CANCEL, {"why": "no"})], SNAPSHOT, {"placed": "acme.Order", "cancelled": "acme.Cancel"}
     )
@@ -115,18 +115,18 @@ def test_columns_may_be_named() -> None:
 
 
 def test_a_type_registered_elsewhere_is_known_by_its_name() -> None:
-    """An id that no pinned subject holds belongs to the column whose type has its name."""
+    """A record whose id belongs to no pinned subject goes to the column whose type has its name."""
 
     class Late:
         def __call__(self) -> Any:
             return self
 
         def snapshot(self, *, subjects: Any) -> SchemaSnapshot:
-            """The pinned versions."""
+            """Return the pinned versions."""
             return SchemaSnapshot(tuple(known for known in SNAPSHOT.schemas if known.subject in subjects))
 
         def resolve(self, schema: int, *, context: str = "") -> ResolvedSchema:
-            """A schema of another subject."""
+            """Return a schema of another subject."""
             del context
             return avro("Cancel", "why", "more", number=schema, subject="late")
 
@@ -135,7 +135,7 @@ def test_a_type_registered_elsewhere_is_known_by_its_name() -> None:
 
 
 def test_formats_may_be_mixed() -> None:
-    """Types of one topic may be of different languages."""
+    """Types of one topic can have different schema languages."""
     proto = ResolvedSchema(
         'syntax = "proto3"; message Ping { int32 n = 1; }', "PROTOBUF", id=4, subject="ping", version=1
     )
@@ -146,7 +146,7 @@ def test_formats_may_be_mixed() -> None:
 
 
 def test_records_of_any_type_are_json() -> None:
-    """Without a subject a record is the name of its type and its value as text, whatever its format."""
+    """Without a subject a record is decoded to the name of its type and its value as text, in every format."""
     proto = ResolvedSchema('syntax = "proto3"; package p; message M { int64 n = 1; }', "PROTOBUF", id=4)
     thrift = ResolvedSchema("struct T { 1: binary b }", "THRIFT", id=5)
     dated = ResolvedSchema(
@@ -179,10 +179,10 @@ def test_records_of_any_type_are_json() -> None:
 
 
 class Shout(RuleExecutor):
-    """Upper case on the way in, lower case on the way out."""
+    """A rule that converts to upper case when reading, to lower case when writing."""
 
     def run(self, context: RuleContext, value: Any) -> Any:
-        """See `RuleExecutor`."""
+        """Return the value after the rule; see `RuleExecutor`."""
         if value["id"] == "fail":
             raise ValueError("told to")
         if value["id"] == "away":
@@ -191,10 +191,10 @@ class Shout(RuleExecutor):
 
 
 class Move(RuleExecutor):
-    """A migration: what was the id becomes the note."""
+    """A migration rule that moves the id to the note."""
 
     def run(self, context: RuleContext, value: Any) -> Any:
-        """See `RuleExecutor`."""
+        """Return the value after the rule; see `RuleExecutor`."""
         return {"id": "moved", "note": value["id"]}
 
 
@@ -202,13 +202,13 @@ RUN = Rules(executors={"SHOUT": Shout, "MOVE": Move})
 
 
 def add_rule(schema: ResolvedSchema, phase: str, rule_type: str, mode: str) -> ResolvedSchema:
-    """The schema with a rule."""
+    """Return the schema with a rule."""
     rules: Any = {f"{phase}_rules": [Rule("loud", type=rule_type, mode=mode)]}
     return msgspec.structs.replace(schema, rule_set=RuleSet(**rules))
 
 
 def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
-    """A rule for reading or migration in any pinned version stops the plan and is named; one for writing does not."""
+    """A rule for reading or migration in any pinned version fails the plan and is named; one for writing does not."""
     for phase, mode in (("domain", "READ"), ("domain", "WRITEREAD"), ("encoding", "READ"), ("migration", "UPGRADE")):
         snapshot = SchemaSnapshot((add_rule(ORDER, phase, "SHOUT", mode), ORDER2))
         with pytest.raises(RulesRefused, match=r"version 1 of 'acme\.Order' has the rule 'loud'"):
@@ -222,7 +222,7 @@ def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
 
 
 def test_rules_run_and_are_ignored_as_chosen() -> None:
-    """Run: values after the rule, its failure a reason; ignore: as stored."""
+    """With `run` values are those after the rule, and its failure is a reason; with `ignore` they are as stored."""
     schema = add_rule(ORDER, "domain", "SHOUT", "READ")
     snapshot = SchemaSnapshot((schema,))
     frames = [frame_datum(schema, {"id": "a"}), None, frame_datum(schema, {"id": "fail"}), frame(99, b""), b"x"]
@@ -234,7 +234,7 @@ def test_rules_run_and_are_ignored_as_chosen() -> None:
 
 
 def test_records_without_rules_keep_the_fast_way() -> None:
-    """Only records of schemas with rules go through them; the numbers of all stay those of their frames."""
+    """Only records of schemas with rules go through rules; all records keep the ids of their frames."""
     migrating = add_rule(ORDER2, "migration", "MOVE", "UPGRADE")
     snapshot = SchemaSnapshot((ORDER, migrating))
     reading = plan_read(snapshot, "acme.Order", engine="python", rules=RUN)
@@ -247,7 +247,7 @@ def test_records_without_rules_keep_the_fast_way() -> None:
 
 
 def test_rules_of_strangers_are_bounded_in_columns() -> None:
-    """A rule that takes too long makes its records bad after the time it was given, and the task goes on."""
+    """A rule that exceeds its time limit makes its records bad, and the task goes on."""
     hostile = Rule("slow", type="CEL", mode="READ", expr="['aaaaaaaa']" + ".map(x, x + x)" * 40)
     schema = msgspec.structs.replace(ORDER, rule_set=RuleSet(domain_rules=[hostile]))
     frames: list[bytes | None] = [frame_datum(schema, {"id": "a"})]
@@ -265,7 +265,7 @@ def test_an_outage_behind_a_rule_is_an_outage() -> None:
 
 
 def test_a_rule_registered_after_planning_is_a_reason() -> None:
-    """Records of a schema with a rule that nobody decided about are bad records which name the rule."""
+    """With `refuse`, records of a later schema with a rule are bad records, and the reason names the rule."""
     late = add_rule(avro("Order", "id", number=6), "encoding", "SHOUT", "READ")
 
     class Late:
@@ -273,11 +273,11 @@ def test_a_rule_registered_after_planning_is_a_reason() -> None:
             return self
 
         def snapshot(self, *, subjects: Any) -> SchemaSnapshot:
-            """The pinned version."""
+            """Return the pinned version."""
             return SchemaSnapshot((ORDER,))
 
         def resolve(self, schema: int, *, context: str = "") -> ResolvedSchema:
-            """The late one."""
+            """Return the later version."""
             return late
 
     values, reasons = decode([frame_datum(late, {"id": "x"})], Late(), "acme.Order")
@@ -286,7 +286,7 @@ def test_a_rule_registered_after_planning_is_a_reason() -> None:
 
 
 def holder(schema: ResolvedSchema) -> SchemaRegistryClient:
-    """A client of a registry that has one schema."""
+    """Return a client of a registry that has one schema."""
     answer_questions = {
         "schema": schema.text,
         "schemaType": schema.schema_type,
@@ -297,7 +297,7 @@ def holder(schema: ResolvedSchema) -> SchemaRegistryClient:
 
 
 def test_rules_for_writing() -> None:
-    """Refused unless decided about; run, each record is written after its rules; a failure is raised."""
+    """A rule for writing is refused by default. With `run` records are written after it; its failure is raised."""
     schema = add_rule(ORDER, "domain", "SHOUT", "WRITE")
     with pytest.raises(RulesRefused, match="must not be written"):
         plan_write(schema, SNAPSHOT)

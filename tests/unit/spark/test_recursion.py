@@ -1,4 +1,4 @@
-"""Types that contain themselves: columns for so many levels, and records that go deeper are bad, never cut."""
+"""Types that contain themselves have columns for a number of levels; deeper records are bad and never truncated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def decode(
     engine: Engine, reader: Any, frames: list[bytes | None], levels: int, writers: Mapping[int, Any] | None = None
 ) -> Decoded:
-    """Frames decoded; by default the one writer, 1, has the reader's schema."""
+    """Decode frames; by default the only writer, 1, has the reader's schema."""
     known = {number: schema(document) for number, document in (writers or {1: reader}).items()}
     decoder = engine.decoder(schema(reader), known.get, recursion=levels)
     decoded = decoder.decode(pa.array(frames, pa.binary()))
@@ -43,12 +43,12 @@ def decode(
 
 
 def chain(length: int) -> Any:
-    """A list of so many nodes."""
+    """Return a linked list of `length` nodes."""
     return None if not length else {"v": length, "next": chain(length - 1)}
 
 
 def node(length: int, levels: int) -> Any:
-    """The columns of a list of so many nodes, with so many levels: the last one has no column for the next."""
+    """Return the decoded value of a list of `length` nodes with `levels` levels. The last node has no next column."""
     if not length:
         return None
     return {"v": length} if not levels else {"v": length, "next": node(length - 1, levels - 1)}
@@ -58,7 +58,7 @@ def node(length: int, levels: int) -> Any:
 
 
 def test_a_list_has_columns_for_its_levels(engine: Engine) -> None:
-    """Lists up to the levels asked for are columns; one node more is a bad record, at the node that is too deep."""
+    """Lists up to the number of levels are decoded; a longer one is a bad record, at the node that is too deep."""
     frames: list[bytes | None] = [frame_record(LIST, chain(length)) for length in (1, 2, 3, 4, 9)]
     decoded = decode(engine, LIST, frames, 2)
     assert decoded.values.to_pylist() == [node(1, 2), node(2, 2), node(3, 2), None, None]
@@ -70,7 +70,7 @@ def test_a_list_has_columns_for_its_levels(engine: Engine) -> None:
 
 
 def test_a_tree_has_columns_for_its_levels(engine: Engine) -> None:
-    """Arrays of the type itself are lists, and empty where the columns end; maps likewise."""
+    """Arrays of the type itself are lists, and must be empty where the columns end; the same is true for maps."""
     leaf = {"v": 3, "kids": []}
     frames: list[bytes | None] = [
         frame_record(TREE, {"v": 1, "kids": [leaf, {"v": 2, "kids": kids}]}) for kids in ([], [leaf])
@@ -90,7 +90,10 @@ def test_a_tree_has_columns_for_its_levels(engine: Engine) -> None:
 
 
 def test_types_inside_each_other(engine: Engine) -> None:
-    """Two records that contain each other count each for itself, and one that cannot be there goes with the other."""
+    """Of two records that contain each other, levels are counted for each.
+
+    Where the inner record has no column, the field of the outer one has none either.
+    """
     inner = record(("a", "A"), name="B")
     outer = record(("v", "int"), ("b", ["null", inner], None), name="A")
     data = [{"v": 1, "b": None}, {"v": 1, "b": {"a": {"v": 2, "b": None}}}]
@@ -103,7 +106,10 @@ def test_types_inside_each_other(engine: Engine) -> None:
 
 
 def test_a_union_loses_the_branch_that_goes_deeper(engine: Engine) -> None:
-    """Of a union of several types the others stay where the columns end; a record that looks alike is not taken."""
+    """Where the columns end, a union keeps its other branches.
+
+    A branch with similar fields does not accept the record that is nested too deep.
+    """
     alike = record(("x", "int", 0), name="Leaf")
     expr = record(("x", "int"), ("of", ["null", "string", alike, "E"], None), name="E")
     leaf = ("Leaf", {"x": 7})
@@ -119,7 +125,7 @@ def test_a_union_loses_the_branch_that_goes_deeper(engine: Engine) -> None:
 
 
 def test_writers_that_grow_into_the_type(engine: Engine) -> None:
-    """A writer without the field takes its default at each level; one with another record in its place is resolved."""
+    """A writer without the field gets its default at each level; another record in its place is resolved."""
     flat = record(("v", "int"), name="Node")
     two = record(("v", "int"), ("next", ["null", record(("v", "int"), name="Old")], None), name="Node")
     frames: list[bytes | None] = [frame_record(flat, {"v": 1}), frame_record(two, {"v": 1, "next": {"v": 2}}, 2)]
@@ -133,9 +139,9 @@ def test_writers_that_grow_into_the_type(engine: Engine) -> None:
 
 
 def test_what_nobody_asked_for_is_read_past(engine: Engine) -> None:
-    """A writer's type that contains itself is passed over where the reader does not want it.
+    """A writer's type that contains itself is skipped if the reader does not have it.
 
-    A routine does so and keeps its arrays apart from those of the calls around: a hundred levels, and no more.
+    A routine skips it, and keeps its arrays separate from those of the enclosing calls, for at most a hundred levels.
     """
     tree = record(
         ("v", "int"),
@@ -168,7 +174,7 @@ def test_what_nobody_asked_for_is_read_past(engine: Engine) -> None:
 
 
 def test_endless_nesting_is_a_bad_record(engine: Engine) -> None:
-    """A hundred thousand records in each other are noticed at the last level there is, whether wanted or not."""
+    """A record with a hundred thousand nested records is bad, whether the field is read or skipped."""
     body = b"\2\2" * 100_000 + b"\2\0"
     assert describe_errors(decode(engine, LIST, [b"\0\0\0\0\1" + body], 3)).to_pylist() == [DEEP]
     outer = record(("x", ["null", LIST], None), ("y", "int", 0))
@@ -182,7 +188,10 @@ def test_endless_nesting_is_a_bad_record(engine: Engine) -> None:
 
 
 def test_decimals_wider_than_columns_are_text(engine: Engine) -> None:
-    """39 to 76 digits are text with all digits of the scale; written from text and from decimals, checked for range."""
+    """Decimals of 39 to 76 digits are text with all digits of the scale.
+
+    They are written from text and from decimals, and their range is checked.
+    """
     wide = {"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 3}
     fixed = {"type": "fixed", "name": "F", "size": 17, "logicalType": "decimal", "precision": 40, "scale": 3}
     texts = ["0.000", "-0.001", "1.500", "-" + "9" * 37 + ".999", "1" + "0" * 36 + ".000", None]
@@ -218,7 +227,7 @@ def test_decimals_wider_than_columns_are_text(engine: Engine) -> None:
 
 
 def test_defaults_that_go_deeper(engine: Engine) -> None:
-    """The default of a field without a column counts like data: an empty one is nothing, another one too deep."""
+    """The default of a field without a column counts like data: an empty one is accepted, any other one is too deep."""
     default = {"v": 1, "kids": [{"v": 2, "kids": []}]}
     writer = record(("first", TREE), name="R")
     reader = record(("first", TREE), ("second", "Tree", default), name="R")
@@ -257,7 +266,7 @@ def test_both_engines_with_types_for_spark() -> None:
     ],
 )
 def test_levels_that_cannot_be(engine: Engine, document: Any, levels: int, message: str) -> None:
-    """A type without levels, numbers that are none, types without an end and too many columns are said at once."""
+    """Recursive types without levels, invalid levels, types without a finite value and too many columns are refused."""
     if not message:
         assert engine.decoder(schema(document), lambda number: None, recursion=levels)
         return
@@ -287,7 +296,7 @@ COLUMN_FORMATS = [("PROTOBUF", PROTOBUF), ("THRIFT", THRIFT), ("JSON", JSON)]
 
 @pytest.mark.parametrize(("name", "text"), COLUMN_FORMATS)
 def test_other_languages_have_levels_too(name: str, text: str) -> None:
-    """What fits the levels comes back as it was written; what goes deeper, in a field, list or map, is a bad record."""
+    """Values within the levels survive a round trip; deeper ones, in a field, list or map, are bad records."""
     known = ResolvedSchema(text, name, id=1)
     deep = encoder_for(known, 1, recursion=3)
     leaf = {"v": 9, "kids": []}
@@ -319,7 +328,7 @@ def test_other_languages_have_levels_too(name: str, text: str) -> None:
 
 @pytest.mark.parametrize(("name", "text"), COLUMN_FORMATS)
 def test_without_levels_they_keep_text(name: str, text: str) -> None:
-    """Where no levels are asked for, the type inside itself is JSON text, as ever."""
+    """With 0 levels, the type inside itself is JSON text."""
     assert pa.types.is_string(type_for(ResolvedSchema(text, name)).field("next").type)
 
 
@@ -331,6 +340,6 @@ def test_without_levels_they_keep_text(name: str, text: str) -> None:
     ],
 )
 def test_other_types_without_an_end(name: str, text: str) -> None:
-    """A type that demands itself has no columns, whatever the levels."""
+    """A type that requires itself has no columns, for any number of levels."""
     with pytest.raises(Invalid, match="has no value that ends"):
         type_for(ResolvedSchema(text, name), "", 2)

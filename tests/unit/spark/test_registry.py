@@ -1,4 +1,4 @@
-"""Pins and look-ups: who is asked for what, and when."""
+"""Pinned schemas and look-ups: which requests are sent, and when."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PINNED = SchemaSnapshot(
 
 
 class FakeRegistry:
-    """Knows id 5, counts questions, and can go away."""
+    """A registry that knows id 5, counts requests, and can be unavailable."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
@@ -42,11 +42,11 @@ class FakeRegistry:
         self.gone = False
 
     def snapshot(self, *, subjects: Iterable[str] = ()) -> SchemaSnapshot:
-        """The pinned schemas."""
+        """Return the pinned schemas."""
         return PINNED
 
     def resolve(self, schema: int, *, context: str = "") -> ResolvedSchema:
-        """A known schema, or what the real one raises."""
+        """Return a known schema, or raise what the real registry raises."""
         self.contexts.add(context)
         self.asked.append(schema)
         if self.gone:
@@ -56,16 +56,16 @@ class FakeRegistry:
         return ResolvedSchema(self.known[schema], id=schema)
 
     def register(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Not used here."""
+        """Raise an error: the tests do not register."""
         raise NotImplementedError
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Not used here."""
+        """Raise an error: the tests do not look up."""
         raise NotImplementedError
 
 
 def test_the_reader_is_latest_a_number_or_a_text() -> None:
-    """All three ways to say it, and words that are none of them."""
+    """A reader can be `latest`, a number or a text; other words are unknown versions."""
     assert pin_schemas(PINNED, "s").reader_version == 3
     assert pin_schemas(PINNED, "s", 2).reader.text == '"long"'
     assert pin_schemas(PINNED, "s", "2").reader_version == 2
@@ -75,12 +75,15 @@ def test_the_reader_is_latest_a_number_or_a_text() -> None:
 
 
 def test_an_id_of_two_versions_counts_as_the_newer() -> None:
-    """A schema registered again as a later version is that version from then on."""
+    """The id of a schema that was registered again belongs to the later version."""
     assert pin_schemas(PINNED, "s").versions == {1: 3, 2: 2}
 
 
 def test_ids_are_asked_for_once() -> None:
-    """Pinned ids never, found ones once, unknown ones again after a while; an outage is raised and not remembered."""
+    """Pinned ids are never requested, known ones once, and unknown ones again after a while.
+
+    An outage is raised and not cached.
+    """
     fake, now = FakeRegistry(), [0.0]
     lookup = SchemaLookup(pin_schemas(PINNED, "s"), lambda: fake, lambda: now[0])
     assert lookup(1) is not None
@@ -98,7 +101,7 @@ def test_ids_are_asked_for_once() -> None:
 
 
 def test_schemas_of_other_formats_are_of_no_use() -> None:
-    """An id of a JSON schema, or of text that is no schema, is a fault of its records."""
+    """An id of a JSON schema, or of a text that is not a schema, is an error of its records."""
     fake = FakeRegistry()
     fake.known[6] = "no json"
     lookup = SchemaLookup(pin_schemas(PINNED, "s"), lambda: fake)
@@ -126,7 +129,7 @@ def test_ids_count_in_the_context_of_the_subject() -> None:
 
 
 def test_a_process_opens_one_client_for_one_function() -> None:
-    """A function unpickled again and again by tasks is the same registry, and not too many clients stay open."""
+    """A function that tasks unpickle many times has one client per process, and few clients stay open."""
     clients: list[FakeRegistry] = []
 
     def connect() -> FakeRegistry:
@@ -147,7 +150,7 @@ def test_a_process_opens_one_client_for_one_function() -> None:
 
 
 class _ClosedTransport(httpx.BaseTransport):
-    """Answers that there are no subjects, and knows how often it was closed."""
+    """A transport that returns no subjects, and counts how often it is closed."""
 
     closings = 0
 
@@ -159,7 +162,7 @@ class _ClosedTransport(httpx.BaseTransport):
 
 
 def test_a_client_that_made_room_closes_after_its_last_use() -> None:
-    """Whoever got it before goes on to use it; its connections are closed once he lets go."""
+    """A client that was dropped from the cache still works, and closes its connections after its last use."""
     transport = _ClosedTransport()
 
     def connect() -> SchemaRegistryClient:
@@ -179,7 +182,7 @@ def test_a_client_that_made_room_closes_after_its_last_use() -> None:
 
 
 def test_threads_that_open_a_client_at_once_share_it() -> None:
-    """Each may have opened one; all get the same, and the others are closed."""
+    """Threads that open a client at the same time get the same one, and the other clients are closed."""
     transports = [_ClosedTransport() for _ in range(4)]
     unused, together = iter(transports), Barrier(len(transports))
 

@@ -48,7 +48,7 @@ INDEX = [3]
 
 
 def decoder(*, scanning: bool) -> RowDecoder:
-    """A decoder of the schema's own records, with the scan or without."""
+    """Return a decoder of the schema's own records, with the scan or without."""
     return RowDecoder(ProtobufColumns(), parse_schema(SCHEMA), {1: SCHEMA}.get, "All", scanning=scanning)
 
 
@@ -56,14 +56,14 @@ SCANNING, PARSING = decoder(scanning=True), decoder(scanning=False)
 
 
 def leaf(random: Random, target: Any) -> None:
-    """Fill a leaf."""
+    """Fill a leaf message."""
     target.x = random.randint(-(1 << 63), (1 << 63) - 1)
     target.kinds.extend(random.choice([0, 1, -5, 77]) for _ in range(random.randrange(3)))
     target.words.extend(random.choice(["", "é", "word"]) for _ in range(random.randrange(3)))
 
 
 def part(random: Random, target: Any) -> None:
-    """Fill a part."""
+    """Fill a part message."""
     target.SetInParent()
     target.sku = random.choice(["", "a", "ünï"])
     if random.random() < 0.5:
@@ -77,7 +77,7 @@ def part(random: Random, target: Any) -> None:
 
 
 def message(random: Random) -> Any:
-    """A message with some of its fields."""
+    """Return a message with some of its fields set."""
     root: Any = message_class(parse_schema(SCHEMA).parsed, "All")()
     ranges = {"a": 31, "b": 63, "e": 31, "f": 63, "i": 31, "j": 63}
     for name, bits in ranges.items():
@@ -132,7 +132,7 @@ def fill_nested(random: Random, root: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A decoded value with maps in the order of their keys: the parser keeps none."""
+    """Return a decoded value with maps sorted by key, because the parser keeps no order."""
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -145,7 +145,7 @@ def plain(value: Any) -> Any:
 
 
 def same(frames: list[bytes | None]) -> Decoded:
-    """What the scan gives, having been found equal to what the parser gives."""
+    """Return the scan's result after checking that it equals the parser's."""
     column = pa.array(frames, pa.binary())
     one, other = SCANNING.decode(column), PARSING.decode(column)
     one.values.validate(full=True)
@@ -161,7 +161,7 @@ def same(frames: list[bytes | None]) -> Decoded:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
-    """Random messages with every kind of field; nulls, other ids and other messages among them."""
+    """Random messages with every kind of field, nulls, other ids and other messages give the parser's result."""
     random = Random(seed)
     frames: list[bytes | None] = [frame(1, message(random).SerializeToString(), INDEX) for _ in range(40)]
     frames[3:3] = [
@@ -190,7 +190,7 @@ def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_messages_are_told_as_the_parser_tells_them(seed: int) -> None:
-    """Bits turned, bytes lost, doubled and put in: the same values and the same reasons, record by record."""
+    """Messages with changed, lost, doubled and added bytes give the parser's values and reasons, record by record."""
     random = Random(seed + 100)
     seeds = [message(random).SerializeToString() for _ in range(8)]
     frames: list[bytes | None] = []
@@ -235,13 +235,13 @@ def test_damaged_messages_are_told_as_the_parser_tells_them(seed: int) -> None:
     ],
 )
 def test_whatever_is_odd_is_left_to_the_parser(payload: bytes) -> None:
-    """What writers do not write, legal or not, is as the parser has it; records beside it are not touched by it."""
+    """Data that writers normally do not write, valid or not, give the parser's result. Other records stay the same."""
     good = frame(1, message(Random(1)).SerializeToString(), INDEX)
     same([good, frame(1, payload, INDEX), good])
 
 
 def test_no_scan_where_only_the_parser_reads_right() -> None:
-    """Required fields, closed enums, huge field numbers, messages inside themselves: the parser reads all of it."""
+    """Required fields, closed enums, huge field numbers and messages inside themselves are left to the parser."""
     for text in (
         'syntax = "proto2"; message M { required int32 a = 1; }',
         'syntax = "proto2"; enum E { A = 0; } message M { optional E e = 1; }',
@@ -259,7 +259,7 @@ def test_no_scan_where_only_the_parser_reads_right() -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small messages with many columns may want a lot of it: such a batch is the parser's, too."""
+    """A batch of small messages that would need too much memory is left to the parser."""
     frames: list[bytes | None] = [frame(1, b"\x9a\x02\x00" * 100, INDEX)] * 50
     same(frames)
     monkeypatch.setattr("stele.spark.decode.formats.protobuf_scan.MAX_BYTES", 1000)

@@ -1,4 +1,4 @@
-"""Plans for tables: pure, finished when they are done, and never without a column that was there."""
+"""Plans for tables: planning is pure, an applied plan leaves no changes, and no column is ever lost."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ PLAIN: tuple[DataType, ...] = (
 
 
 def struct(*fields: tuple[str, DataType]) -> StructType:
-    """A struct of these columns."""
+    """Return a struct of these columns."""
     return StructType([StructField(name, type_) for name, type_ in fields])
 
 
 def structs(types: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
-    """Structs with a few names, some of which differ in case only."""
+    """Return a strategy for structs with a few names, some of which differ in case only."""
     names = st.lists(st.sampled_from(["a", "A", "b", "c", "d.e", "_stele_x"]), min_size=1, max_size=4, unique=True)
     return names.flatmap(
         lambda column_names: st.tuples(*(types for _ in column_names)).map(
@@ -84,7 +84,7 @@ FORMER = st.dictionaries(
 
 
 def paths(type_: DataType, path: ColumnPath = ()) -> Iterator[ColumnPath]:
-    """All columns, at every depth."""
+    """Yield the paths of all columns, at every depth."""
     match type_:
         case StructType():
             for field in type_.fields:
@@ -98,12 +98,12 @@ def paths(type_: DataType, path: ColumnPath = ()) -> Iterator[ColumnPath]:
 
 
 def lower(type_: DataType) -> list[ColumnPath]:
-    """All columns as Spark tells them apart."""
+    """Return the paths of all columns in lower case, as Spark distinguishes them."""
     return [tuple(part.lower() for part in path) for path in paths(type_)]
 
 
 def clashes(changes: tuple[ColumnChange, ...]) -> list[str]:
-    """The columns in the way."""
+    """Return the columns that clash."""
     return [change.column for change in changes if change.kind == "clash"]
 
 
@@ -115,7 +115,10 @@ def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
     renames: str,
     abilities: TableCapabilities,
 ) -> None:
-    """Afterwards every column of the schema is there and holds its values, none is lost, and the next plan is empty."""
+    """After a plan is applied, every column of the schema exists and holds its values, and no column is lost.
+
+    The next plan is empty.
+    """
     if len(set(lower(table))) < len(lower(table)):
         return  # Spark has no such table
     changes = plan_changes(table, wanted, abilities, former=former, renames=renames)  # type: ignore[arg-type]  # of two words
@@ -141,7 +144,7 @@ def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
 
 @given(TABLES)
 def test_new_tables_have_no_two_columns_of_one_name(wanted: StructType) -> None:
-    """A table is made, or the columns are named that would be one to Spark."""
+    """A plan creates the table, or names the columns that have the same name for Spark."""
     changes = plan_changes(None, wanted, ALL)
     twins = len(lower(wanted)) > len(set(lower(wanted)))
     assert {change.kind for change in changes} == ({"clash"} if twins else {"create"})
@@ -149,7 +152,7 @@ def test_new_tables_have_no_two_columns_of_one_name(wanted: StructType) -> None:
 
 
 def test_renames_by_earlier_names_at_every_depth() -> None:
-    """A column takes its field's new name, what is inside of it is planned under that; lists and maps are no names."""
+    """A column takes its field's new name, and inner columns are planned under it. Lists and maps add no name."""
     place = struct(("ci ty", StringType()))
     table = struct(("old", place), ("l", ArrayType(place)), ("m", MapType(StringType(), place)))
     new = struct(("town", StringType()), ("zip", IntegerType()))
@@ -195,7 +198,7 @@ def test_renames_by_earlier_names_at_every_depth() -> None:
 def test_one_column_takes_one_name(
     table: tuple[str, ...], wanted: tuple[str, ...], former: dict[ColumnPath, ColumnPath], beginnings: list[str]
 ) -> None:
-    """Renames happen once, not onto a column that is there; names that differ in case only are never two columns."""
+    """A column is renamed once, and not to an existing name. Names that differ in case only are one column."""
 
     def columns(names: tuple[str, ...]) -> StructType:
         return struct(*((name, IntegerType()) for name in names))
@@ -209,7 +212,10 @@ def test_one_column_takes_one_name(
 
 
 def test_columns_of_fields_that_are_gone() -> None:
-    """They stay, at every depth, or stop the pipeline if that was asked for; a pipeline's own columns never do."""
+    """Columns of removed fields stay at every depth, or stop the pipeline if `drops` is `refuse`.
+
+    The pipeline's own columns never stop it.
+    """
     table = struct(("a", struct(("x", LongType()), ("y", LongType()))), ("b", LongType()), ("_stele_id", LongType()))
     wanted = struct(("a", struct(("x", LongType()))))
     assert [(change.kind, change.column) for change in plan_changes(table, wanted, ALL)] == [
@@ -226,7 +232,7 @@ def test_columns_of_fields_that_are_gone() -> None:
 
 
 def test_what_a_kind_of_table_cannot_is_a_clash() -> None:
-    """Nested columns, wider types and renames are asked of the table's kind; keys of maps stay with every kind."""
+    """Nested columns, wider types and renames depend on the kind of table. Map keys cannot change with any kind."""
     table = struct(("a", struct(("x", IntegerType()))), ("n", IntegerType()))
     wanted = struct(("a", struct(("x", IntegerType()), ("y", StringType()))), ("n", LongType()))
     assert clashes(plan_changes(table, wanted, ALL)) == []
@@ -256,13 +262,13 @@ def test_what_a_kind_of_table_cannot_is_a_clash() -> None:
     ],
 )
 def test_which_values_a_column_takes(has: DataType, given_: DataType, fits: bool, grows: bool) -> None:
-    """Shorter numbers and nothing fit as they are; longer ones make the column longer, if no digit can be lost."""
+    """A column holds shorter numbers and nulls unchanged, and is widened for longer ones if no digit can be lost."""
     assert (has == given_ or can_hold(has, given_)) == fits
     assert can_widen(has, given_) == grows
 
 
 def test_names_are_quoted_for_sql() -> None:
-    """Dots, backquotes, quotes and backslashes in names and texts are taken as they are."""
+    """Dots, backquotes, quotes and backslashes in names and texts are preserved."""
     assert quote_path(["a.b", "c`d", "é"]) == "`a.b`.`c``d`.`é`"
     assert quote_string("it's \\n") == r"'it\'s \\n'"
     odd = struct(("a`b", ArrayType(struct(("c d", MapType(StringType(), DecimalType(5, 1)))))))
@@ -272,12 +278,12 @@ def test_names_are_quoted_for_sql() -> None:
 
 
 def make_commented(name: str, comment: str, type_: DataType) -> StructField:
-    """A column with a comment."""
+    """Return a column with a comment."""
     return StructField(name, type_, metadata={"comment": comment} if comment else None)
 
 
 def test_comments_follow_documentation() -> None:
-    """A plan sets comments that differ, at every depth but in keys of maps; what it adds brings its comments along."""
+    """A plan sets comments that differ, at every depth but in map keys. New columns have their comments."""
     key, number, text = struct(("k", IntegerType())), IntegerType(), StringType()
     table = StructType(
         [

@@ -13,7 +13,7 @@ from stele.spark.session import WORKER_DAEMON
 
 
 class RecordingBuilder:
-    """Takes settings in place of Spark's builder, and makes no session."""
+    """Records settings in place of Spark's builder, and creates no session."""
 
     def __init__(self) -> None:
         self.settings: dict[str, str] = {}
@@ -22,7 +22,7 @@ class RecordingBuilder:
         return lambda *arguments: self
 
     def config(self, name: str, value: str) -> RecordingBuilder:
-        """Note a setting."""
+        """Record a setting."""
         self.settings[name] = value
         return self
 
@@ -39,7 +39,10 @@ class RecordingBuilder:
 def test_workers_of_this_python_have_our_daemon(
     monkeypatch: pytest.MonkeyPatch, python: str | None, settings: dict[str, str], daemon: str | None
 ) -> None:
-    """Another Python may lack Stele, so its workers come from Spark's own daemon; a setting of the caller wins."""
+    """Workers of this Python use Stele's daemon; those of another Python, which may lack Stele, use Spark's.
+
+    A setting of the caller overrides this.
+    """
     monkeypatch.setattr("stele.spark.session.require_java", lambda: None)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
         monkeypatch.setenv(name, "")

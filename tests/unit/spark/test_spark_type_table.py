@@ -6,7 +6,7 @@ from tools.spark_type_table import reading, writing
 
 
 def test_every_type_of_every_language_is_accounted_for() -> None:
-    """Each has a column for its data or is known to have none, and a type for its schema."""
+    """Each type has a column for its data, or is known to have none, and a type in its schema."""
     rows = {(row.format, row.type): row for row in reading()}
     assert {name for name, _ in rows} == {"avro", "protobuf", "json", "thrift"}
     without = {key for key, row in rows.items() if not row.data}
@@ -19,7 +19,7 @@ def test_every_type_of_every_language_is_accounted_for() -> None:
 
 
 def test_every_type_of_spark_is_accounted_for() -> None:
-    """Each has a type in the languages that schemas can be made in, or the reason why not."""
+    """Each Spark type has a type in the languages that schemas can be made in, or a reason why not."""
     rows = list(writing())
     for row in rows:
         if not row.type:

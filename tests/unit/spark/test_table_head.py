@@ -1,4 +1,4 @@
-"""Rows of a pipeline's tables without Spark, and the texts with which other tools open them."""
+"""Rows of a pipeline's tables without Spark, and the snippets that open the tables in other tools."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "read-tables.md"
 
 
 def pipeline(table: TableConfig) -> PipelineConfig:
-    """A pipeline into such a table."""
+    """Return a pipeline into such a table."""
     return PipelineConfig("state", SourceConfig(path="in", subject="trips-value"), table)
 
 
 def iceberg(folder: Path) -> TableConfig:
-    """Where the pipeline's Iceberg table is."""
+    """Return the configuration of the pipeline's Iceberg table."""
     return TableConfig(catalog=f"sqlite:///{folder}/warehouse/catalog.db", warehouse=f"{folder}/warehouse", name="a.b")
 
 
 def fill(config: TableConfig, rows: int) -> None:
-    """Make the Iceberg table with rows, as a pipeline of another process may have."""
+    """Create the Iceberg table with rows, as a pipeline in another process does."""
     catalog = open_catalog(config)
     catalog.create_namespace("a")
     table = pa.table({"id": pa.array(range(rows), pa.int64()), "city": ["Oslo"] * rows})
@@ -37,7 +37,7 @@ def fill(config: TableConfig, rows: int) -> None:
 
 
 def test_an_iceberg_table_needs_no_spark(tmp_path: Path) -> None:
-    """Some rows, whether there are more, and nothing is made by looking."""
+    """Some rows are returned, and whether there are more; reading creates no file."""
     config = iceberg(tmp_path)
     with pytest.raises(NotFound, match=r"no table a\.b yet"):
         read_table_head(pipeline(config), "a.b", 3)
@@ -52,7 +52,7 @@ def test_an_iceberg_table_needs_no_spark(tmp_path: Path) -> None:
 
 
 def test_a_parquet_table_needs_no_spark(tmp_path: Path) -> None:
-    """Files of before and after a new column are rows of one table; what is not published yet is none."""
+    """Files from before and after a new column are rows of one table; unpublished files are not read."""
     config = TableConfig(kind="parquet", warehouse=str(tmp_path), name="a.b")
     with pytest.raises(NotFound, match=r"no table a\.b yet"):
         read_table_head(pipeline(config), "a.b", 3)
@@ -67,7 +67,7 @@ def test_a_parquet_table_needs_no_spark(tmp_path: Path) -> None:
 
 
 def test_the_snippet_for_pyiceberg_runs(tmp_path: Path) -> None:
-    """It opens the table under the catalogue's name, from any folder."""
+    """The snippet opens the table under the catalogue's name, from any folder."""
     config = iceberg(tmp_path)
     fill(config, 2)
     out = io.StringIO()
@@ -101,13 +101,13 @@ def test_a_snippet_shows_no_password() -> None:
     ],
 )
 def test_what_a_tool_cannot_open_is_said(config: TableConfig, tool: TableTool, message: str) -> None:
-    """There is a sentence in place of a snippet that would not run."""
+    """A table that a tool cannot open gives a reason instead of a snippet."""
     with pytest.raises(Invalid, match=message):
         write_snippet(config, "a.b", tool)
 
 
 def test_files_are_read_by_duckdb() -> None:
-    """Parquet and Delta tables in a warehouse are folders."""
+    """Parquet and Delta tables in a warehouse are read from their folders."""
     parquet = write_snippet(TableConfig(kind="parquet", warehouse="/w/"), "a.b", TableTool.DUCKDB)
     assert "read_parquet('/w/a/b/*.parquet', union_by_name=true)" in parquet
     assert "delta_scan('/w/a/b')" in write_snippet(TableConfig(kind="delta", warehouse="/w"), "a.b", TableTool.DUCKDB)
@@ -116,7 +116,7 @@ def test_files_are_read_by_duckdb() -> None:
 
 @pytest.mark.parametrize("tool", TableTool)
 def test_the_page_has_the_same_snippets(tool: TableTool, tmp_path: Path) -> None:
-    """What the how-to page shows is what the command prints."""
+    """The snippets of the how-to page are those that the command prints."""
     local = TableConfig(catalog="sqlite:////data/warehouse/catalog.db", warehouse="/data/warehouse", name="shop.trips")
     file = tmp_path / "pipeline.toml"
     page = PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Types of DataFrames from and to schemas; no Spark is started."""
+"""Conversion between types of DataFrames and schemas; no Spark is started."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ TYPES = {
 
 
 def _name_value(value: object) -> str:
-    """The part of a test's name for a parameter: members of sets in order, so that all processes agree on it."""
+    """Return the part of a test's name for a parameter.
+
+    Members of sets are sorted, so that all processes agree on the name.
+    """
     return ",".join(sorted(value)) or "lossless" if isinstance(value, set) else str(value)
 
 
 def both(kind: Type) -> tuple[t.DataType, set[str], Type]:
-    """The column for a type, the words of its losses, and the type that comes back."""
+    """Return the column for a type, the words of its losses, and the type after the conversion back."""
     types = {"a.R": RecordType("a.R", (RecordField("x", kind),)), **TYPES}
     struct, losses = to_spark(Model(TypeReference("a.R"), types))
     back, _ = from_spark(struct, name="a.R")
@@ -85,7 +88,7 @@ def both(kind: Type) -> tuple[t.DataType, set[str], Type]:
     ids=_name_value,
 )
 def test_every_type_has_a_column_and_comes_back(kind: Type, column: t.DataType, words: set[str]) -> None:
-    """Each type of the model has the column the table names, and the metadata to be itself again."""
+    """Each type of the model has the column that the table names, and metadata to be converted back exactly."""
     spark_type, lost, back = both(kind)
     assert spark_type == column
     assert lost == words
@@ -93,7 +96,7 @@ def test_every_type_has_a_column_and_comes_back(kind: Type, column: t.DataType, 
 
 
 def test_times_are_text_where_spark_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark 4.0 has no times of day: the column is text, and comes back as a time."""
+    """In Spark 4.0, which has no time type, the column is text, and is converted back to a time."""
     if hasattr(t, "TimeType"):
         assert both(Time())[0] == t.TimeType(6)
         monkeypatch.delattr(t, "TimeType")
@@ -101,7 +104,7 @@ def test_times_are_text_where_spark_has_none(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_unions_are_structs_of_members() -> None:
-    """One column for each option, all of them nullable, with the options' names in the metadata."""
+    """A union has one nullable column for each option, with the options' names in the metadata."""
     kind = Union((UnionOption(INT, "int"), UnionOption(Array(Scalar(ScalarKind.UUID)), "ids")))
     spark_type, lost, back = both(kind)
     assert isinstance(spark_type, t.StructType)
@@ -111,7 +114,7 @@ def test_unions_are_structs_of_members() -> None:
 
 
 def test_fields_keep_all_they_say_as_metadata() -> None:
-    """Number, default, aliases, constraints, groups and absence come back; what Spark ignores is a loss."""
+    """Number, default, aliases, constraints, groups and absence are converted back. What Spark ignores is a loss."""
     fields = (
         RecordField(
             "a", INT, number=4, default=5, required=False, doc="words", aliases=("b",), constraints={"minimum": 1}
@@ -129,7 +132,7 @@ def test_fields_keep_all_they_say_as_metadata() -> None:
 
 
 def test_records_inside_themselves_are_variants() -> None:
-    """Spark has no recursive types: one turn is a struct, the next a variant, and the circle is closed on return."""
+    """A record inside itself is a struct once and then a variant, and is recursive again after the conversion back."""
     record = RecordType("a.R", (RecordField("next", TypeReference("a.R"), nullable=True),))
     struct, losses = to_spark(Model(TypeReference("a.R"), {"a.R": record}))
     assert struct["next"].dataType == t.VariantType()
@@ -151,7 +154,7 @@ def test_records_inside_themselves_are_variants() -> None:
     ids=_name_value,
 )
 def test_columns_that_say_more_than_the_model(column: t.DataType, kind: Type, words: set[str]) -> None:
-    """Lengths, collations, parts of intervals and odd keys are losses."""
+    """Lengths, collations, interval fields and unusual map keys are losses."""
     model, losses = from_spark(t.StructType([t.StructField("x", column)]))
     record = model.types["Row"]
     assert isinstance(record, RecordType)
@@ -161,7 +164,7 @@ def test_columns_that_say_more_than_the_model(column: t.DataType, kind: Type, wo
 
 
 def test_metadata_that_is_not_ours_is_a_loss_or_passed_over() -> None:
-    """Foreign entries are reported; a note that does not fit the column's type is not believed."""
+    """Other metadata entries are reported as losses; a note that does not fit the column's type is ignored."""
     odd = [
         *({"stele": "{"}, {"stele": "[]"}, {"stele": 5}, {"stele": '{"type": "uint8"}'}, {"stele": "[" * 9_000}),
         *({"stele": '{"type": {"enum": 1}, "number": "x", "aliases": [1], "constraints": 3}'}, {"mine": 1}),
@@ -176,7 +179,7 @@ def test_metadata_that_is_not_ours_is_a_loss_or_passed_over() -> None:
 
 
 def test_hostile_types_are_refused() -> None:
-    """Depth, numbers of columns that grow with the power of the levels, and names that are there twice."""
+    """Deep nesting, exponential numbers of columns and duplicate names are refused."""
     deep: t.DataType = t.LongType()
     kind: Type = INT
     for _ in range(500):
@@ -201,7 +204,7 @@ def test_hostile_types_are_refused() -> None:
 
 
 def test_schemas_of_every_language_become_columns() -> None:
-    """One call from a document to columns, references included."""
+    """One call converts a document to columns, including references."""
     proto = 'syntax = "proto3"; import "b.proto"; message M { B b = 1; repeated string s = 2; }'
     struct, losses = spark_schema("protobuf", proto, {"b.proto": 'syntax = "proto3"; message B { uint32 n = 1; }'})
     assert struct["b"].dataType["n"].dataType == t.LongType()
@@ -211,7 +214,7 @@ def test_schemas_of_every_language_become_columns() -> None:
 
 
 def test_columns_become_schemas() -> None:
-    """One call from columns to a document, and back to the same columns."""
+    """One call converts columns to a document, which gives the same columns back."""
     struct = t.StructType(
         [
             t.StructField("id", t.LongType(), False, {"comment": "the key"}),

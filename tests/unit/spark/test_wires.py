@@ -34,7 +34,7 @@ VERSIONS = tuple(
 
 
 class Fake:
-    """A registry that answers from a dict of paths; `away` makes it unreachable."""
+    """A registry that answers from a dict of paths; `away` makes it unavailable."""
 
     def __init__(self, *schemas: ResolvedSchema, answers: dict[str, Any] | None = None) -> None:
         self.schemas = list(schemas)
@@ -52,12 +52,12 @@ class Fake:
             raise RegistryUnreachable("away")
 
     def snapshot(self, *, subjects: Iterable[str] = ()) -> SchemaSnapshot:
-        """All versions of the subjects."""
+        """Return all versions of the subjects."""
         self._note_request("snapshot")
         return SchemaSnapshot(tuple(schema for schema in self.schemas if schema.subject in subjects))
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
-        """By id or guid."""
+        """Return a schema by id or guid."""
         del context
         self._note_request(str(schema))
         for known in self.schemas:
@@ -66,23 +66,23 @@ class Fake:
         raise ContentNotFound(str(schema))
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
-        """By subject and version."""
+        """Return a schema by subject and version."""
         return SchemaSnapshot(tuple(self.schemas)).resolve_version(subject, number)
 
     def resolve_schema(self, schema: Schema, *, context: str = "") -> ResolvedSchema:
-        """As it is."""
+        """Return the schema unchanged."""
         return ResolvedSchema(schema.text, schema.schema_type, context=context)
 
     def register(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Nobody registers here."""
+        """Raise an error: the tests do not register."""
         raise NotImplementedError
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Nobody looks up here."""
+        """Raise an error: the tests do not look up."""
         raise NotImplementedError
 
     def send(self, request: Request[T]) -> T:
-        """From the answers by method and target."""
+        """Return the answer for the method and target."""
         self._note_request(f"{request.method} {request.target}")
         answer_questions = self.answers.get(f"{request.method} {request.target}")
         if answer_questions is None:
@@ -91,7 +91,7 @@ class Fake:
 
 
 def avro(schema: ResolvedSchema, **datum: Any) -> bytes:
-    """The payload of a record."""
+    """Return the payload of a record."""
     own = parse_schema(schema)
     return own.format.codec(own.parsed).encode(datum)
 
@@ -103,7 +103,7 @@ ROWS = [{"a": 1, "b": "-"}, {"a": 2, "b": "two"}]
 def decode(
     wire: Any, registry: Any, values: list[bytes | None], headers: list[Any] | None = None, **options: Any
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """Values, ids and reasons of records, read by the newest version of `s`."""
+    """Return values, ids and reasons of records, read by the newest version of `s`."""
     reading = plan_read(registry, options.pop("subject", "s"), wire=wire, engine="python", patience=0.0, **options)
     column = None if headers is None else pa.array(headers, HEADERS)
     decoded = RecordDecoder(reading).decode(pa.array(values, pa.binary()), column)
@@ -112,13 +112,13 @@ def decode(
 
 
 def encode_rows(wire: Any, registry: Any, writer: ResolvedSchema, rows: list[Any]) -> list[Any]:
-    """Records, and headers where the wire has them."""
+    """Return records, and their headers if the wire has them."""
     writing = plan_write(writer, registry, wire=wire, engine="python")
     return [column.to_pylist() for column in RecordEncoder(writing).encode(pa.array(rows))]
 
 
 def test_confluent_prefix() -> None:
-    """The plain frame: two writers, a tombstone, an unknown id, no frame."""
+    """The id prefix works with two writers, a tombstone, an unknown id, and a record without a frame."""
     frames = [confluent.frame(7, PAYLOADS[0]), confluent.frame(8, PAYLOADS[1]), None, confluent.frame(9, b""), b"x"]
     values, ids, reasons = decode("confluent", Fake(*VERSIONS), frames)
     assert values == [*ROWS, None, None, None]
@@ -128,7 +128,7 @@ def test_confluent_prefix() -> None:
 
 
 def test_guids_in_headers() -> None:
-    """The guid of a header, else the id before the payload; the other field's header does not count."""
+    """The guid of a header is used, else the id before the payload. The header of the other field is ignored."""
     headers = [
         [{"key": "x", "value": b""}, {"key": "__value_schema_id", "value": confluent.guid_header(UUID(GUIDS[0]))}],
         [{"key": "__value_schema_id", "value": confluent.guid_header(UUID(GUIDS[1]))}],
@@ -158,7 +158,7 @@ def test_guids_in_headers() -> None:
 
 
 def test_message_indexes_in_headers() -> None:
-    """A Protobuf record has the indexes of its message behind the guid."""
+    """The message indexes of a Protobuf record are after the guid in the header."""
     schema = ResolvedSchema(PROTO, "PROTOBUF", id=7, guid=GUIDS[0], subject="s", version=1)
     value = confluent.guid_header(UUID(GUIDS[0]), (1,))
     headers = [[{"key": "__value_schema_id", "value": value}]]
@@ -170,7 +170,7 @@ def test_message_indexes_in_headers() -> None:
 
 
 def test_single_objects() -> None:
-    """Fingerprints are those of the subject's versions; one registered since is found by asking once."""
+    """Fingerprints are compared with those of the subject's versions; a later version is found by one request."""
     registry = Fake(VERSIONS[0])
     prints = [AVRO.fingerprints(parse_schema(schema).parsed)["rabin"] for schema in VERSIONS]
     frames = [avro_single.frame(prints[0], PAYLOADS[0]), avro_single.frame(bytes(8), b""), None, b"\xc3"]
@@ -191,7 +191,7 @@ def test_single_objects() -> None:
 
 
 def encoding(schema: ResolvedSchema, codec: str = "", type_name: str = "R", *, data: bytes = b"") -> dict[str, Any]:
-    """What the Pravega API says of an encoding."""
+    """Return the Pravega API's answer for an encoding."""
     word = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "Json"}[schema.schema_type]
     info = {
         "type": type_name,
@@ -203,7 +203,7 @@ def encoding(schema: ResolvedSchema, codec: str = "", type_name: str = "R", *, d
 
 @pytest.mark.parametrize("codec", pravega.CODECS)
 def test_pravega_encodings_and_codecs(codec: str) -> None:
-    """An encoding id gives the schema and the codec; what cannot be unpacked is told."""
+    """An encoding id gives the schema and the codec; a payload that cannot be decompressed is a bad record."""
     answers = {
         "GET /v1/groups/s/encodings/0": encoding(VERSIONS[0]),
         "GET /v1/groups/s/encodings/1": encoding(VERSIONS[1], codec),
@@ -228,7 +228,7 @@ def test_pravega_encodings_and_codecs(codec: str) -> None:
 
 
 def test_pravega_payloads_may_end_with_zero_bytes() -> None:
-    """Java's writers compress the rest of their buffer too: the datum ends where its format says, not before."""
+    """Java's writers also compress the unused rest of their buffer: the datum ends where its format says."""
     other = ResolvedSchema('{"type": "array", "items": "int"}', subject="t", version=1, id=1)
     proto = ResolvedSchema(PROTO, "PROTOBUF", subject="p", version=1, id=1)
     answers = {
@@ -264,7 +264,7 @@ def test_pravega_payloads_may_end_with_zero_bytes() -> None:
 
 
 def test_pravega_descriptors_are_schemas() -> None:
-    """A Protobuf schema comes as descriptors, and its type says which message the data are."""
+    """A Protobuf schema is given as descriptors, and its type names the message of the data."""
     from stele.formats.protobuf import file_descriptor_set
 
     schema = ResolvedSchema(PROTO, "PROTOBUF", subject="s", version=1, id=1)
@@ -323,7 +323,7 @@ def test_cloud_events() -> None:
 
 
 def test_structured_cloud_events() -> None:
-    """Data as a JSON value, or in base64; documents that are no events are told."""
+    """Data are a JSON value, or base64; documents that are not events are bad records."""
     schema = ResolvedSchema(
         '{"type": "object", "properties": {"a": {"type": "integer"}}}', "JSON", subject="s", version=1, id=7
     )
@@ -346,7 +346,7 @@ def test_structured_cloud_events() -> None:
 
 
 def test_unframed_records() -> None:
-    """All payloads are of the schema named."""
+    """All payloads have the given schema."""
     values, ids, _ = decode("unframed:7", Fake(*VERSIONS), [PAYLOADS[0], None])
     assert (values, ids) == ([ROWS[0], None], [7, None])
     assert encode_rows(Unframed(7), Fake(*VERSIONS), VERSIONS[0], [{"a": 1}]) == [[PAYLOADS[0]]]
@@ -361,13 +361,13 @@ def test_unframed_records() -> None:
      ("cloudevents:x", "binary or structured"), ("avro-single-object:x", "no setting")],
 )  # fmt: skip
 def test_words_that_name_no_wire(word: str, message: str) -> None:
-    """A word nobody knows is refused with those there are."""
+    """An unknown word is refused with a list of the known ones."""
     with pytest.raises(Invalid, match=message):
         get_wire(word)
 
 
 def test_snapshots_have_no_encodings() -> None:
-    """Wires whose ids only a registry knows say so beside a snapshot; the others read without a registry."""
+    """Wires whose ids only a registry knows raise an error with a snapshot; the others read without a registry."""
     snapshot = SchemaSnapshot(VERSIONS)
     for word in ("pravega", "rocketmq"):
         with pytest.raises(Invalid, match="needs the registry"):
@@ -376,11 +376,11 @@ def test_snapshots_have_no_encodings() -> None:
 
 
 def test_a_sixth_wire_is_a_class() -> None:
-    """A wire of one's own needs the methods of `Wire` and nothing else."""
+    """A custom wire needs only the methods of `Wire`."""
     from stele.spark.wires.base import FrameParts, ResolvedId
 
     class Hashed:
-        """One byte, then the payload."""
+        """A wire with one byte before the payload."""
 
         name = "mine"
         id_type = pa.int8()
@@ -388,7 +388,7 @@ def test_a_sixth_wire_is_a_class() -> None:
         needs_headers = False
 
         def split(self, values: Any, headers: Any) -> FrameParts:
-            """See `Wire`."""
+            """Take a column apart; see `Wire.split`."""
             data = values.to_pylist()
             return FrameParts(
                 pa.array([row[0] if row else None for row in data], pa.int8()),
@@ -397,12 +397,12 @@ def test_a_sixth_wire_is_a_class() -> None:
             )
 
         def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-            """See `Wire`."""
+            """Return the schema of an id; see `Wire.resolve_id`."""
             schema = lookup.find_schema(number + 6)
             return None if schema is None else ResolvedId(schema)
 
         def framer(self, writer: ResolvedSchema, message: str, registry: Any) -> Any:
-            """See `Wire`."""
+            """Return a framer; see `Wire.framer`."""
             raise NotImplementedError
 
     wire: Wire = Hashed()
@@ -413,7 +413,7 @@ def test_a_sixth_wire_is_a_class() -> None:
 
 
 class Clock:
-    """Time that passes only by sleeping."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -423,13 +423,13 @@ class Clock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.slept.append(seconds)
         self.now += seconds
 
 
 def away(times: int) -> Callable[[], str]:
-    """A call that fails so many times."""
+    """Return a call that fails `times` times."""
     left = [times]
 
     def call() -> str:
@@ -442,7 +442,7 @@ def away(times: int) -> Callable[[], str]:
 
 
 def test_a_registry_that_comes_back_is_waited_for() -> None:
-    """Pauses double and have jitter; patience bounds them all, and the last error is raised."""
+    """Pauses double and have jitter. Patience limits their sum, and the last error is raised."""
     clock = Clock()
     assert retry_unavailable(away(3), 30, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0) == "back"
     assert clock.slept == [0.5, 1.0, 2.0]
@@ -461,7 +461,7 @@ def test_a_registry_that_comes_back_is_waited_for() -> None:
 
 
 def test_an_outage_is_raised_for_every_wire() -> None:
-    """No wire turns a registry that does not answer into bad records."""
+    """With every wire, a registry that does not answer raises an error and makes no bad records."""
     registry = Fake(VERSIONS[0])
     reading = plan_read(registry, "s", wire="avro-single-object", engine="python", patience=0.0)
     registry.away = 1

@@ -1,4 +1,4 @@
-"""Whatever happens to stored bytes, a log gives back what was appended, or says which record is damaged."""
+"""Whatever happens to stored bytes, a log returns what was appended or names the damaged record."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RECORDS = [b"record %d" % number for number in range(1, 21)]
 
 @given(st.sampled_from(Checksum), st.binary(max_size=60), st.binary(max_size=60), st.data())
 def test_a_flipped_bit_is_found(checksum: Checksum, record: bytes, instead: bytes, data: st.DataObject) -> None:
-    """Of a record as appended and of one that took its place, no bit can change, nor can the end be cut."""
+    """A flipped bit, a cut end or a wrong place is detected, in an appended record and in a replaced one."""
     before = bytes(range(16))
     link, whole = chain_record(before, 7, record, checksum)
     assert read_link(whole) == link
@@ -60,7 +60,7 @@ def test_a_flipped_bit_is_found(checksum: Checksum, record: bytes, instead: byte
 
 @pytest.mark.parametrize("size", [0, 17, 240, 241, 1024])
 def test_no_bit_is_left_out(size: int) -> None:
-    """Each bit of a record matters to XXH3, whose ways differ by length."""
+    """XXH3 detects every flipped bit of a record, for each length that it handles by a different method."""
     record = random.Random(size).randbytes(size)
     _, stored = chain_record(FIRST_LINK, 1, record, Checksum.XXH3)
     number = int.from_bytes(stored, "big")
@@ -71,7 +71,10 @@ def test_no_bit_is_left_out(size: int) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(Checksum), st.lists(st.binary(max_size=40), max_size=4)), max_size=6))
 def test_kinds_of_checksums_follow_one_another(appends: list[tuple[Checksum, list[bytes]]]) -> None:
-    """Of records chained by either kind, one by one and together, all are verified, and the links agree."""
+    """Records of both kinds of checksum are verified in one chain.
+
+    Chaining them one by one or together gives equal links.
+    """
     link, entries, records = FIRST_LINK, [], []
     for checksum, group in appends:
         alone = link
@@ -86,7 +89,7 @@ def test_kinds_of_checksums_follow_one_another(appends: list[tuple[Checksum, lis
 
 @pytest.mark.parametrize("damaged", [None, 5, 1.5, "text", b"", b"\xc1"])
 def test_what_is_no_record_is_damage(damaged: Any) -> None:
-    """A flipped bit in a database may make null, a number or a text of bytes."""
+    """A stored value of another type than bytes is reported as damage, when a list of records is verified."""
     _, stored = chain_records(FIRST_LINK, 1, RECORDS[:2], Checksum.XXH3)
     with pytest.raises(DamagedRecord) as caught:
         verify_records(FIRST_LINK, [LogEntry(1, stored[0]), LogEntry(2, damaged), LogEntry(3, b"")])
@@ -94,7 +97,7 @@ def test_what_is_no_record_is_damage(damaged: Any) -> None:
 
 
 async def _open_filled() -> tuple[MemoryStore, ChainedLog]:
-    """A log whose first half has the older kind of checksum."""
+    """Return a log whose first half has the older kind of checksum."""
     store = MemoryStore()
     old = await ChainedLog.open(MemoryLog(store), "test")
     assert await old.append(0, RECORDS[:10])
@@ -109,7 +112,7 @@ async def _read_again(store: MemoryStore) -> list[bytes]:
 
 
 async def test_no_record_stands_in_for_another() -> None:
-    """A record over its neighbour, two that changed places, one that is missing: the first wrong place is named."""
+    """A replaced, a swapped and a missing record are detected, and the first wrong place is named."""
     store, log = await _open_filled()
     assert await _read_again(store) == RECORDS
     records = list(store.records)
@@ -126,7 +129,7 @@ async def test_no_record_stands_in_for_another() -> None:
 
 
 async def test_the_middle_is_verified_as_the_whole() -> None:
-    """Reading on from any record verifies what is read, against the record before it."""
+    """Reading from any record on verifies all returned records, starting from the link before them."""
     store, log = await _open_filled()
     chance = random.Random(5)
     for _ in range(30):
@@ -141,7 +144,7 @@ async def test_the_middle_is_verified_as_the_whole() -> None:
 
 
 async def test_erased_records_stay_in_the_chain() -> None:
-    """What takes the place of an erased record is covered as well, and those after it stay valid."""
+    """The replacement of an erased record is verified, too, and the records after it stay valid."""
     store, log = await _open_filled()
     await log.erase(5, b"nothing")
     await log.erase(5, b"less")
@@ -156,7 +159,7 @@ async def test_erased_records_stay_in_the_chain() -> None:
 
 
 async def test_a_damaged_snapshot_is_none(caplog: pytest.LogCaptureFixture) -> None:
-    """A snapshot that is not what was saved is as good as none, with a warning."""
+    """A damaged snapshot is ignored with a warning."""
     store, log = await _open_filled()
     await log.save_snapshot(20, b"state")
     assert await log.load_snapshot() == (20, b"state")
@@ -173,7 +176,7 @@ async def test_a_damaged_snapshot_is_none(caplog: pytest.LogCaptureFixture) -> N
 
 
 async def test_a_snapshot_stands_on_its_own_history(tmp_path: Path) -> None:
-    """A log that ends before its snapshot, or has another record there, lost what was acknowledged."""
+    """Loading a snapshot fails if the log ends before its record, or has another record there."""
     store, log = await _open_filled()
     await log.save_snapshot(20, b"state")
     records = list(store.records)
@@ -191,7 +194,7 @@ async def test_a_snapshot_stands_on_its_own_history(tmp_path: Path) -> None:
 
 
 async def test_a_log_that_went_backwards_does_not_open(tmp_path: Path) -> None:
-    """The mark says how far the log was; a shorter one, and one with another history, are refused."""
+    """A log that is shorter than its high-water mark, or has another history, does not open."""
     mark = HighWaterMark(tmp_path / "mark")
     store = MemoryStore()
     log = await ChainedLog.open(MemoryLog(store), "test", mark)
@@ -214,7 +217,7 @@ async def test_a_log_that_went_backwards_does_not_open(tmp_path: Path) -> None:
 
 
 async def test_a_copy_without_a_mark_may_lack_records(tmp_path: Path) -> None:
-    """Until the first append: then the log has gone on by itself."""
+    """A store without its mark may lack records, until the first append."""
     store, _ = await _open_filled()
     log = await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
     assert log.may_lack_records()
@@ -225,7 +228,7 @@ async def test_a_copy_without_a_mark_may_lack_records(tmp_path: Path) -> None:
 
 
 async def test_a_new_store_has_its_mark_before_its_first_record(tmp_path: Path) -> None:
-    """Another process that reads the record before the append has returned takes the store for no copy."""
+    """Another process that reads the first record before the append returns does not take the store for a copy."""
     store = MemoryStore()
     other = await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
 
@@ -244,7 +247,7 @@ async def test_a_new_store_has_its_mark_before_its_first_record(tmp_path: Path) 
 
 
 async def test_a_node_remembers_what_it_has_read(tmp_path: Path) -> None:
-    """The mark of a node rises with what it reads, is no part of the store, and finds a store that went back."""
+    """The mark of a node follows its reads, is not needed by the store, and detects a store that lost records."""
     store, _ = await _open_filled()
     mark = HighWaterMark(tmp_path / "state" / "mark", is_of_node=True)
     log = await ChainedLog.open(MemoryLog(store), "test", mark)
@@ -264,7 +267,7 @@ async def test_a_node_remembers_what_it_has_read(tmp_path: Path) -> None:
 async def test_a_mark_that_cannot_be_written_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The records are durable all the same."""
+    """When the mark cannot be written, appends succeed, and one warning is logged."""
 
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
@@ -278,7 +281,7 @@ async def test_a_mark_that_cannot_be_written_is_reported_once(
 
 
 async def test_a_damaged_mark_is_written_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The log is whole without it; the damage is reported."""
+    """A damaged mark is reported and replaced, and the log opens."""
     store, _ = await _open_filled()
     (tmp_path / "mark").write_bytes(b"stele-mark 1 what")
     log = await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
@@ -288,7 +291,7 @@ async def test_a_damaged_mark_is_written_anew(tmp_path: Path, caplog: pytest.Log
 
 
 def test_marks_only_rise(tmp_path: Path) -> None:
-    """Of two processes the later record stands, whoever writes last; the file is its owner's alone."""
+    """Two processes can only raise a mark, in any order of writes; only its owner can read the file."""
     one, two = HighWaterMark(tmp_path / "mark"), HighWaterMark(tmp_path / "mark")
     one.write(LogPosition(5, b"a" * 16))
     two.write(LogPosition(9, b"b" * 16))
@@ -301,7 +304,7 @@ def test_marks_only_rise(tmp_path: Path) -> None:
 
 
 async def test_there_is_nothing_to_erase_outside() -> None:
-    """As with any driver."""
+    """Erasing a record outside of the log raises `StoreError`."""
     _, log = await _open_filled()
     for seq in (-1, 0, 21):
         with pytest.raises(StoreError):
@@ -310,7 +313,7 @@ async def test_there_is_nothing_to_erase_outside() -> None:
 
 @pytest.mark.parametrize("stored", [None, 7, "text", b"", b"short"])
 def test_what_is_no_record_is_damaged(stored: Any) -> None:
-    """A database whose bits flipped may give null, a number or a text for a record: damage, and no defect."""
+    """A stored value of another type than bytes is reported as damage, when one record is verified."""
     with pytest.raises(DamagedRecord):
         verify_record(FIRST_LINK, 1, stored)
     with pytest.raises(DamagedRecord):
@@ -318,7 +321,7 @@ def test_what_is_no_record_is_damaged(stored: Any) -> None:
 
 
 async def test_the_mark_is_put_before_others_hear_of_an_append(tmp_path: Path) -> None:
-    """A task that waits for an append finds its mark; a log that closes at once leaves it, too."""
+    """The mark is written before a task that waits for the append continues, and when the log closes at once."""
     mark = HighWaterMark(tmp_path / "mark")
     log = await ChainedLog.open(MemoryLog(MemoryStore()), "test", mark)
     heard: list[LogPosition | None] = []
@@ -338,4 +341,4 @@ async def test_the_mark_is_put_before_others_hear_of_an_append(tmp_path: Path) -
     assert position is not None
     assert position.seq == 4
     await asyncio.sleep(0)
-    assert mark._descriptor is None  # the loop opened it no more
+    assert mark._descriptor is None  # the loop did not open it again

@@ -1,7 +1,7 @@
-"""Bits that flip and files that are cut: every answer stays as it was, or the damage is said, and no id is given twice.
+"""Flipped bits and cut files: every answer stays the same, or the damage is reported, and no id is assigned twice.
 
-The whole of a store is attacked: database, write-ahead log, its index, lock and mark, as a killed process leaves them
-and as an orderly end does, with and without a snapshot.
+All files of a store are damaged: database, write-ahead log, its index, lock and mark. The store was left by a killed
+process or closed in order, with and without a snapshot.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 class Answers(NamedTuple):
-    """What a store said while it was whole: its texts by schema id, its history, and the highest id it gave."""
+    """The answers of an undamaged store: its texts by schema id, its versions, and its journal."""
 
     texts: dict[int, bytes]
     versions: dict[tuple[str, int], int]
@@ -59,7 +59,7 @@ class Answers(NamedTuple):
 
     @property
     def highest(self) -> int:
-        """The highest schema id given."""
+        """The highest assigned schema id."""
         return max(self.texts)
 
 
@@ -94,7 +94,7 @@ async def _read_answers(node: Registry) -> Answers:
 
 
 async def _meet_damage(folder: Path, whole: Answers) -> str:
-    """Open the store and use it: 'harmless', or what was said. Raises AssertionError for a lie."""
+    """Open the store and use it; return 'harmless' or the reported error. Raises AssertionError for a wrong answer."""
     url = f"sqlite:///{folder}/log.db"
     try:
         node = await Registry.open(await open_log(url))
@@ -134,7 +134,7 @@ def _cut(path: Path, chance: random.Random) -> None:
 
 @pytest.fixture(scope="module", params=["killed", "killed, snapshot", "closed", "closed, snapshot"])
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of a store, as a process left them that ended in one way or another."""
+    """The files of a store that a process left, killed or closed, with or without a snapshot."""
     folder = tmp_path_factory.mktemp("store")
     ending = request.param
     done = subprocess.run(
@@ -161,7 +161,7 @@ def _list_files(folder: Path) -> list[str]:
 async def test_damage_is_harmless_or_said(
     original: Path, tmp_path: Path, damage: Callable[[Path, random.Random], None]
 ) -> None:
-    """No flipped bit and no cut changes a text or brings an id back, in whatever file it is."""
+    """No flipped bit and no cut in any file changes a text or assigns an id again."""
     whole = await _answers_of(original, tmp_path / "whole")
     files = _list_files(original)
     chance = random.Random(11)
@@ -169,7 +169,7 @@ async def test_damage_is_harmless_or_said(
     for number in range(scale_examples(75)):
         folder = tmp_path / f"{number}"
         shutil.copytree(original, folder)
-        # Every other time the database: it is the largest, and the one that matters.
+        # Every other time the database, which is the largest file and the most important one.
         name = "log.db" if number % 2 else chance.choice(files)
         damage(folder / name, chance)
         try:

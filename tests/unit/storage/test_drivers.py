@@ -1,4 +1,4 @@
-"""Which packages bring kinds of stores, and what is said of those that bring nothing usable."""
+"""Storage drivers of other packages, and the errors for unusable ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DRIVER = StorageDriver(open_log, hide_credentials)
 
 @pytest.fixture
 def install_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A distribution with drivers on the path."""
+    """Install a distribution with drivers on the path."""
     info = tmp_path / "others-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
@@ -46,7 +46,7 @@ def install_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 @pytest.mark.usefixtures("install_drivers")
 def test_packages_bring_drivers() -> None:
-    """A scheme is found in any case; those of Stele itself cannot be taken over."""
+    """A scheme is found in any case; the schemes of Stele itself cannot be replaced."""
     assert {"memory", "sqlite", "remote", "absent", "nameless", "wrong"} <= set(list_schemes())
     assert find_driver("REMOTE://host/x").name_store("remote://me:sesame@host/x?token=y") == "remote://host/x"
     assert find_driver("sqlite:///x").open_files is not None
@@ -55,7 +55,7 @@ def test_packages_bring_drivers() -> None:
 @pytest.mark.usefixtures("install_drivers")
 @pytest.mark.parametrize("scheme", ["absent", "nameless", "wrong"])
 def test_a_driver_that_cannot_be_loaded(scheme: str) -> None:
-    """The message names the scheme and the entry point, and repeats no more of the URL."""
+    """The error for a driver that cannot be loaded names the scheme and the entry point, not the rest of the URL."""
     with pytest.raises(
         InvalidRequest, match=f"the driver of '{scheme}:' .*(cannot be loaded|is no StorageDriver)"
     ) as caught:
@@ -65,7 +65,7 @@ def test_a_driver_that_cannot_be_loaded(scheme: str) -> None:
 
 @pytest.mark.usefixtures("install_drivers")
 def test_where_marks_are(tmp_path: Path) -> None:
-    """Beside files, in the state directory for a store on a server, and none for a store that does not last."""
+    """The mark is beside files, in the state directory for a store on a server, and absent for a temporary store."""
     assert find_mark("memory:", tmp_path) is None
     assert find_mark("remote://host/x", None) is None
     file_mark = find_mark("sqlite:////data/log.db", tmp_path)
@@ -92,5 +92,5 @@ def test_where_marks_are(tmp_path: Path) -> None:
     ],
 )
 def test_credentials_are_hidden(url: str, bare_url: str) -> None:
-    """What is left of a URL in messages."""
+    """A URL in messages has no credentials and no parameters."""
     assert hide_credentials(url) == bare_url

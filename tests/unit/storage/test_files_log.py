@@ -1,4 +1,4 @@
-"""What a log of files looks like, what crashes leave of it, and what it says when its files are not what they were."""
+"""The log in files: its form, its state after crashes, and its errors when the files have changed."""
 
 # ruff: noqa: ASYNC240 - small files, and nothing else runs on these loops
 import asyncio
@@ -37,7 +37,7 @@ async def log(folder: Path) -> AsyncIterator[FilesLog]:
 
 
 async def _fill(folder: Path, *batches: list[bytes]) -> Path:
-    """A log with batches; the file of its records."""
+    """Append batches to a log, and return the file of its records."""
     log = await FilesLog.open(folder)
     for batch in batches:
         assert await log.append(await log.head(), batch)
@@ -61,7 +61,7 @@ def _segments(folder: Path) -> list[Path]:
 
 
 async def test_records_can_be_read(log: FilesLog, folder: Path) -> None:
-    """A record is one line of printable ASCII in which texts stand as they are."""
+    """A record is one line of printable ASCII in which texts are readable."""
     await log.append(0, [b'{"type": "record"}', b"two\nlines \\ \xff"])
     header, *lines = _segments(folder)[0].read_bytes().splitlines()
     assert header.startswith(b"# stele-log 1: ")
@@ -72,7 +72,7 @@ async def test_records_can_be_read(log: FilesLog, folder: Path) -> None:
 
 @pytest.mark.parametrize("record", [b"", b"\\n\n\r\\", bytes(range(256)), "Grüße ✓".encode()])
 def test_lines_come_back(record: bytes) -> None:
-    """Every byte survives; a line with another byte, or without its end, is none."""
+    """Every byte of a record is read back; a line with a changed byte, or without its end, is rejected."""
     data = print_line(Line(7, 6, 9, record))
     assert read_line(data) == Line(7, 6, 9, record)
     assert data.count(b"\n") == 1
@@ -84,7 +84,7 @@ def test_lines_come_back(record: bytes) -> None:
 
 
 async def test_nobody_else_may_read(log: FilesLog, folder: Path) -> None:
-    """Keys and secrets are in the log."""
+    """Only the owner can read the folder and its files, since keys and secrets are in the log."""
     await log.append(0, [b"x"])
     await log.save_snapshot(1, b"state")
     await log.erase(1, b"y")
@@ -95,7 +95,7 @@ async def test_nobody_else_may_read(log: FilesLog, folder: Path) -> None:
 
 
 async def test_long_segments_end(log: FilesLog, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A segment takes no batch once it is long enough; reading goes over all of them, from any place."""
+    """A long segment gets no further batch, and reads cover all segments from any place."""
     monkeypatch.setattr(writer, "SEGMENT_BYTES", 4000)
     records = [b"%d " % i * (i * 37 % 900) for i in range(60)]
     for i, record in enumerate(records):
@@ -115,7 +115,7 @@ async def test_long_segments_end(log: FilesLog, folder: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("lost", [0, 1, 5, 40])
 async def test_torn_batches_are_never_seen(folder: Path, lost: int) -> None:
-    """Of a batch whose writer died nothing is served; it is cut, or taken over when it was whole."""
+    """An incomplete batch of a failed writer is never returned and is cut off; a complete one is kept."""
     await _fill(folder, [b"a"], [b"b"])
     path = _segments(folder)[-1]
     batch = b"".join(print_line(Line(seq, 3, 5, b"torn %d" % seq)) for seq in (3, 4, 5))
@@ -129,7 +129,7 @@ async def test_torn_batches_are_never_seen(folder: Path, lost: int) -> None:
 
 
 async def test_a_reader_does_not_see_what_is_not_durable(log: FilesLog, folder: Path) -> None:
-    """Lines behind the head are no records yet, whole or not; the next writer takes over those that are."""
+    """Lines after the head are not read; the next writer keeps the complete ones."""
     await log.append(0, [b"a"])
     with _segments(folder)[-1].open("ab") as file:
         file.write(print_line(Line(2, 2, 2, b"written, not acknowledged")) + b"3 1/1 00")
@@ -141,7 +141,7 @@ async def test_a_reader_does_not_see_what_is_not_durable(log: FilesLog, folder: 
 
 
 async def test_an_old_head_loses_nothing(folder: Path) -> None:
-    """The head is not synced: after a power failure it may be old, empty or gone, and is found again."""
+    """The head is not synced: after a power failure it may be old, empty or missing, and is restored without loss."""
     await _fill(folder, [b"a"])
     before = (folder / "head").read_bytes()
     await _fill(folder, [b"b", b"c"], [b"d"])
@@ -153,7 +153,7 @@ async def test_an_old_head_loses_nothing(folder: Path) -> None:
 
 
 async def test_a_head_that_breaks_while_running(log: FilesLog, folder: Path) -> None:
-    """The segments say what it was."""
+    """A running log restores a damaged head from its segments."""
     await log.append(0, [b"a", b"b"])
     (folder / "head").write_bytes(b"x" * 49)
     assert log.has_changed()
@@ -162,7 +162,7 @@ async def test_a_head_that_breaks_while_running(log: FilesLog, folder: Path) -> 
 
 
 async def test_damage_is_not_taken_for_a_crash(folder: Path) -> None:
-    """A record that was whole once is not cut off as if its writer had died, whatever the head says."""
+    """A damaged record that was complete once raises an error and is not cut off, even without a head."""
     path = await _fill(folder, [b"a"], [b"broken"], [b"c"])
     path.write_bytes(path.read_bytes().replace(b"broken", b"brokem"))
     (folder / "head").unlink()
@@ -180,7 +180,7 @@ async def test_lost_records(folder: Path) -> None:
 
 
 async def test_damaged_record(log: FilesLog, folder: Path) -> None:
-    """A changed byte is an error that names the record, and nothing behind it is served in its place."""
+    """A changed byte raises an error that names the record, and no later record is returned in its place."""
     await log.append(0, [b"a", b"secret", b"c"])
     path = _segments(folder)[0]
     path.write_bytes(path.read_bytes().replace(b"secret", b"sekret"))
@@ -190,7 +190,7 @@ async def test_damaged_record(log: FilesLog, folder: Path) -> None:
 
 
 async def test_no_room(log: FilesLog, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that does not fit is taken back whole, and the log says why."""
+    """A batch that does not fit on the disk is removed completely, and the error names the reason."""
     await log.append(0, [b"a"])
     size = _segments(folder)[0].stat().st_size
 
@@ -207,7 +207,7 @@ async def test_no_room(log: FilesLog, folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 async def test_unfinished_files_go(folder: Path) -> None:
-    """What a process left that died while it erased has texts that are to be gone; the next one takes it away."""
+    """The next writer deletes the unfinished file of an interrupted erasure, which contains erased texts."""
     path = await _fill(folder, [b"a", b"secret"])
     shutil.copy(path, folder / f"{path.name}.unfinished")
     log = await FilesLog.open(folder)
@@ -221,7 +221,7 @@ async def test_unfinished_files_go(folder: Path) -> None:
 
 @pytest.mark.parametrize("replace", [False, True])
 async def test_deleted_and_replaced_folders(log: FilesLog, folder: Path, replace: bool) -> None:
-    """Writes into a folder that is gone, or is another one, are refused: nobody would ever read them."""
+    """Writes into a deleted or replaced folder raise `StoreReplaced`."""
     await log.append(0, [b"a"])
     shutil.rmtree(folder)
     if replace:
@@ -235,7 +235,7 @@ async def test_deleted_and_replaced_folders(log: FilesLog, folder: Path, replace
 
 
 async def test_foreign_folder(folder: Path) -> None:
-    """A folder of another program is refused and left as it was."""
+    """A folder of another program is refused and left unchanged."""
     folder.mkdir()
     (folder / "holiday.jpg").write_bytes(b"x")
     with pytest.raises(StoreError, match=r"folder of another program \(holiday\.jpg"):
@@ -244,7 +244,7 @@ async def test_foreign_folder(folder: Path) -> None:
 
 
 async def test_a_file_in_the_way(folder: Path) -> None:
-    """A file is no folder."""
+    """A file instead of the folder raises an error."""
     folder.write_bytes(b"x")
     with pytest.raises(StoreError, match="is no folder"):
         await FilesLog.open(folder)
@@ -252,7 +252,7 @@ async def test_a_file_in_the_way(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["head", "segment"])
 async def test_newer_layout(folder: Path, name: str) -> None:
-    """A log of a later release is refused in one sentence, and left as it was."""
+    """A log of a later release is refused in one sentence, and left unchanged."""
     path = await _fill(folder, [b"a"])
     file = folder / "head" if name == "head" else path
     if name == "head":
@@ -271,7 +271,7 @@ async def test_newer_layout(folder: Path, name: str) -> None:
 
 
 async def test_empty_folder_beside_a_mark(folder: Path) -> None:
-    """Where a log was, none begins: its ids would be given out again."""
+    """No new log is created where a mark remains, since its ids would be assigned again."""
     log = await open_log(f"files:///{folder}")
     await log.append(0, [b"a"])
     await log.close()
@@ -285,7 +285,7 @@ async def test_empty_folder_beside_a_mark(folder: Path) -> None:
 
 
 async def test_a_writer_that_hangs(log: FilesLog, folder: Path) -> None:
-    """Nobody waits for ever for the lock of a stopped process; nothing is written then, and reads go on."""
+    """An append waits for the lock of a stopped process only for a limited time and writes nothing; reads continue."""
     await log.append(0, [b"a"])
     other = await FilesLog.open(folder)
     with other._head.hold_lock(1):
@@ -297,7 +297,7 @@ async def test_a_writer_that_hangs(log: FilesLog, folder: Path) -> None:
 
 
 async def test_close_leaves_nothing_open(folder: Path) -> None:
-    """Descriptors go with the handle."""
+    """Closing a handle closes all its descriptors."""
     before = set(os.listdir("/proc/self/fd"))
     for _ in range(5):
         log = await FilesLog.open(folder)
@@ -315,13 +315,13 @@ async def test_close_leaves_nothing_open(folder: Path) -> None:
 
 @pytest.mark.parametrize("url", ["files:x", "files://host/x", "files:///", "files:///x?y=1", "files:///%00"])
 async def test_malformed_url(url: str) -> None:
-    """The message says how it is written."""
+    """The error for a malformed URL shows the right form."""
     with pytest.raises(InvalidRequest, match="written files:///relative/folder"):
         await open_log(url)
 
 
 async def test_copy_and_repair(folder: Path, tmp_path: Path) -> None:
-    """A copy is a SQLite store; a repair keeps what stands before the damage, and the damaged folder."""
+    """A copy is a SQLite store; a repair keeps the records before the damage, and the damaged folder."""
     url = f"files:///{folder}"
     log = await open_log(url)
     await log.append(0, [b"%d" % i for i in range(2500)])
@@ -349,7 +349,7 @@ async def test_copy_and_repair(folder: Path, tmp_path: Path) -> None:
 
 
 async def test_condition(folder: Path) -> None:
-    """What `stele doctor` is told; nothing is made by asking."""
+    """`inspect_store` returns the condition of the folder and creates nothing."""
     url = f"files:///{folder}"
     condition = maintenance.inspect_store(url)
     assert condition is not None

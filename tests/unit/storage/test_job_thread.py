@@ -1,4 +1,4 @@
-"""The thread behind a log: order, results, errors, cancelled jobs, and its end."""
+"""The thread of a log: order, results, errors, cancelled jobs, and its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _wait_for_no_thread() -> None:
 
 
 def test_jobs_run_in_order_in_one_thread_and_give_results_and_errors() -> None:
-    """The first job starts the thread, `end` ends it."""
+    """One thread runs all jobs in order and returns results and errors; `end` ends it."""
 
     async def use() -> None:
         thread = JobThread(_NAME)
@@ -50,7 +50,7 @@ def test_jobs_run_in_order_in_one_thread_and_give_results_and_errors() -> None:
 
 
 def test_a_job_cancelled_before_its_turn_never_runs_and_one_under_way_ends_unheard() -> None:
-    """What was cancelled leaves the jobs after it alone."""
+    """A cancelled job that waits never runs, a running one finishes, and later jobs are not affected."""
 
     async def use() -> None:
         thread = JobThread(_NAME)
@@ -76,7 +76,7 @@ def test_a_job_cancelled_before_its_turn_never_runs_and_one_under_way_ends_unhea
 
 
 def test_the_thread_ends_with_its_owner_and_outlives_a_closed_loop() -> None:
-    """A handle that nobody closed leaves no thread behind."""
+    """The thread works with a second event loop, and ends when its owner is garbage-collected."""
     go_on = threading.Event()
 
     async def leave(thread: JobThread) -> None:
@@ -87,7 +87,7 @@ def test_the_thread_ends_with_its_owner_and_outlives_a_closed_loop() -> None:
 
     thread = JobThread(_NAME)
     asyncio.run(leave(thread))
-    go_on.set()  # the result has no loop to go to
+    go_on.set()  # the event loop of the result is closed
     assert asyncio.run(come_back(thread)) == 3
     del thread
     gc.collect()
@@ -95,7 +95,7 @@ def test_the_thread_ends_with_its_owner_and_outlives_a_closed_loop() -> None:
 
 
 def test_a_turn_opens_its_lock_file_once_and_anew_when_it_was_deleted(tmp_path: Path) -> None:
-    """An open lock file saves a turn the time to open it."""
+    """A turn keeps its lock file open, and opens it again when it was deleted."""
     path = tmp_path / "lock"
 
     async def use() -> None:
@@ -116,6 +116,6 @@ def test_a_turn_opens_its_lock_file_once_and_anew_when_it_was_deleted(tmp_path: 
 
 
 def _count_descriptors(path: Path) -> int:
-    """How many descriptors of this process are open on a file, deleted or not."""
+    """Return how many descriptors of this process are open on a file, deleted or not."""
     places = Path("/proc/self/fd").iterdir()
     return sum(str(place.readlink()).startswith(str(path)) for place in places if place.is_symlink())

@@ -1,4 +1,4 @@
-"""How a store in Kafka is written: what reaches the client, and what is refused without a word of the password."""
+"""The URL of a store in Kafka: the settings of the client, and errors without the password."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from stele.storage.kafka.url import parse_url
 
 @pytest.fixture(autouse=True)
 def no_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing comes from the environment of the tests."""
+    """Remove the credentials from the environment of the tests."""
     for name in ("STELE_STORE_USER", "STELE_STORE_PASSWORD", "STELE_STORE_PASSWORD_FILE"):
         monkeypatch.delenv(name, raising=False)
 
 
 def test_brokers_and_topic() -> None:
-    """Brokers without a port have the usual one; the name of the store has no password and no parameters."""
+    """Brokers without a port get the default one; the name of the store has no password and no parameters."""
     address = parse_url("kafka://a,b:9093/stele?replication.factor=3&client.id=x")
     assert (address.brokers, address.topic, address.replication_factor) == ("a:9092,b:9093", "stele", 3)
     assert dict(address.client_settings) == {"client.id": "x"}
@@ -28,7 +28,7 @@ def test_brokers_and_topic() -> None:
 
 
 def test_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """User and password come from the URL, the environment or a file, and go over TLS unless the URL says otherwise."""
+    """User and password come from the URL, the environment or a file, and are sent over TLS by default."""
     secret = tmp_path / "secret"
     secret.write_text("ses@me\n")
     assert parse_url("kafka://me:s%40x@a/t").client_settings["sasl.password"] == "s@x"
@@ -57,14 +57,14 @@ def test_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_refused_urls(url: str, why: str) -> None:
-    """One sentence, which does not repeat the password."""
+    """The error for a wrong URL is one sentence without the password."""
     with pytest.raises(InvalidRequest, match=why) as refused:
         parse_url(url)
     assert "sesame" not in str(refused.value)
 
 
 def test_keys_of_others_are_none() -> None:
-    """What is no key of ours says nothing, whatever it is."""
+    """Keys of other programs are ignored, in any form."""
     key = Claim(5, 1, "a", 2)
     assert print_key(key) == b'{"keytype":"RECORDS","seq":5,"count":1,"node":"a","attempt":2,"magic":1}'
     assert read_key(print_key(key), "here") == key

@@ -1,4 +1,4 @@
-"""Logs in another store, as they were at a moment, and smaller ones: what stays the same, and what is refused."""
+"""Copied logs, logs as of a moment, and compacted logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = SubjectKey("", "secrets")
 
 @pytest.fixture
 def urls(tmp_path: Path) -> tuple[str, str]:
-    """A store and an empty one of another kind."""
+    """URLs of a store and of an empty one of another kind."""
     return f"sqlite:///{tmp_path}/log.db", f"files:///{tmp_path}/log"
 
 
@@ -40,7 +40,7 @@ async def source(urls: tuple[str, str]) -> AsyncIterator[Log]:
 
 @pytest_asyncio.fixture
 async def target(urls: tuple[str, str]) -> AsyncIterator[Log]:
-    """Where it goes."""
+    """The log to copy to."""
     log = await open_log(urls[1])
     yield log
     await log.close()
@@ -62,7 +62,7 @@ async def _purge(registry: Registry, key: SubjectKey = KEY) -> None:
 
 
 async def test_every_record_stays(source: Log, target: Log) -> None:
-    """A copy has the same records; a second one has nothing to do, a later one only what is new."""
+    """A copy has the same records; a second copy writes nothing, a later one only new records."""
     await source.append(0, [b"%d" % i for i in range(2500)])
     assert await copy_log(source, target) == (2500, 2500, 0)
     assert await read_all(target) == await read_all(source)
@@ -72,7 +72,7 @@ async def test_every_record_stays(source: Log, target: Log) -> None:
 
 
 async def test_a_copy_has_the_snapshot(source: Log, target: Log) -> None:
-    """A server starts on the copy as quickly as on the source; a later copy brings the later snapshot."""
+    """A copy includes the snapshot; a later copy includes the later snapshot."""
     await source.append(0, [b"one", b"two"])
     await source.save_snapshot(1, b"state")
     await copy_log(source, target)
@@ -89,7 +89,7 @@ async def _read_snapshot(log: Log) -> tuple[int, bytes]:
 
 
 async def test_a_copy_follows(source: Log, target: Log) -> None:
-    """What is written while a copy follows is there when it ends."""
+    """A copy that follows its source contains what was written until it ends."""
     await source.append(0, [b"before"])
     until = asyncio.Event()
     copying = asyncio.create_task(copy_log(source, target, until=until))
@@ -103,7 +103,7 @@ async def test_a_copy_follows(source: Log, target: Log) -> None:
 
 @pytest.mark.parametrize("records", [[b"other"], [b"a", b"b", b"c"]])
 async def test_a_target_with_a_history(source: Log, target: Log, records: list[bytes]) -> None:
-    """A target that is not the beginning of the source is refused and left as it was."""
+    """A target that is not the beginning of the source is refused and left unchanged."""
     await source.append(0, [b"a", b"b"])
     await target.append(0, records)
     with pytest.raises(InvalidRequest, match="has a history of its own"):
@@ -120,7 +120,7 @@ async def test_texts_purged_meanwhile_leave_the_copy(urls: tuple[str, str], tmp_
     await copy_log(source, target)
     assert _holds(tmp_path / "log", b"Sesame")
     await _purge(registry)
-    await registry._queue.join()  # the text goes after the answer
+    await registry._queue.join()  # the text is erased after the response
     done = await copy_log(source, target)
     assert done.erased == 1
     assert not _holds(tmp_path / "log", b"Sesame")
@@ -137,7 +137,7 @@ def _holds(folder: Path, word: bytes) -> bool:
 
 
 async def test_purged_texts_leave_files(urls: tuple[str, str], tmp_path: Path) -> None:
-    """What is deleted permanently is in no file of the folder, snapshots included."""
+    """No file of the folder contains a purged text, not even a snapshot."""
     registry = await Registry.open(await open_log(urls[1]))
     await _register(registry, "Sesame")
     await registry._save_snapshot(always=True)
@@ -148,7 +148,7 @@ async def test_purged_texts_leave_files(urls: tuple[str, str], tmp_path: Path) -
 
 
 async def test_compacting_erases_what_a_dead_node_left(urls: tuple[str, str], tmp_path: Path) -> None:
-    """A snapshot is there afterwards, and no text that was purged."""
+    """Compacting writes a snapshot and erases purged texts that a failed node left."""
     registry = await Registry.open(await open_log(urls[1]))
     await _register(registry, "Sesame")
     registry._erase_purged_texts = _do_nothing  # type: ignore[method-assign]  # as if the node died
@@ -172,7 +172,7 @@ async def _do_nothing() -> None:
 
 
 async def test_a_log_as_of_a_moment(urls: tuple[str, str]) -> None:
-    """A registry as of a record, or a time, knows what was there then, and takes no writes."""
+    """A log as of a record or a time ends there, and rejects writes."""
     log = await open_log(urls[0])
     for seq, at in enumerate((1_000, 2_000, 2_000, 5_000)):
         await log.append(seq, [encode_record(LogRecord(EventMetadata(b"%016d" % seq, at), (IdsSkipped(1, 1),)))])
@@ -198,14 +198,17 @@ async def test_a_log_as_of_a_moment(urls: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("moment", ["5", "yesterday", "-1"])
 async def test_moments_that_there_are_not(source: Log, urls: tuple[str, str], moment: str) -> None:
-    """One sentence says what can be written."""
+    """An invalid moment raises an error that names the valid forms."""
     await source.append(0, [b"x"])
     with pytest.raises(InvalidRequest, match="as of "):
         await open_past(await open_log(urls[0]), moment)
 
 
 async def test_a_registry_as_of_a_moment(urls: tuple[str, str]) -> None:
-    """It ignores snapshots of later states, serves what was there, and refuses writes with a code, not a failure."""
+    """A registry as of a moment returns the state of that moment.
+
+    It ignores later snapshots, and rejects writes with `ReadOnly`.
+    """
     registry = await Registry.open(await open_log(urls[0]))
     await _register(registry, "First")
     seq = registry.state.seq

@@ -1,4 +1,4 @@
-"""Any sequence of operations, through any of several handles, does to a log what it does to a Python list."""
+"""Any sequence of operations through several handles has the same effect on a log as on a Python list."""
 
 import asyncio
 import tempfile
@@ -23,7 +23,7 @@ _HANDLES = st.integers(0, 2)
 
 
 class _Model(RuleBasedStateMachine):
-    """Three handles on one log beside the list and the snapshot they should amount to."""
+    """Three handles on one log, compared with a list and a snapshot."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What of the store mysql needs no server: its URLs, its credentials, and what it says when nobody answers."""
+"""Tests of the MySQL store without a server: URLs, credentials, and the errors when no server answers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from stele.storage.mysql.url import connect_options
     ],
 )
 async def test_malformed(url: str) -> None:
-    """A URL of another shape is refused with the right shape; nothing of it is repeated."""
+    """The error for a malformed URL shows the right form and repeats nothing of the URL."""
     with pytest.raises(InvalidRequest, match=r"mysql://user@host:3306/database") as caught:
         await open_log(url)
     assert "sesame" not in str(caught.value)
 
 
 def test_options_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the URL names wins over the environment; escapes stand for any character."""
+    """The URL has priority over the environment; percent escapes stand for any character."""
     monkeypatch.setenv("STELE_STORE_USER", "other")
     monkeypatch.setenv("STELE_STORE_PASSWORD", "open")
     options = connect_options("mysql://m%40e:ses%2Fame@host:3307/x?connect-timeout=3&unix-socket=/run/my.sock")
@@ -64,20 +64,20 @@ def test_options_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_tls(mode: str, verifies: ssl.VerifyMode, checks_host: bool) -> None:
-    """Each mode asks of the certificate what MySQL's own clients ask."""
+    """Each TLS mode verifies the certificate like MySQL's own clients."""
     context = connect_options(f"mysql://host/x?ssl-mode={mode}")["ssl"]
     assert (context.verify_mode, context.check_hostname) == (verifies, checks_host)
     assert connect_options("mysql://host/x?ssl-mode=disabled")["ssl_disabled"] is True
 
 
 def test_certificates_that_cannot_be_read(tmp_path: Path) -> None:
-    """The message says why."""
+    """The error for an unreadable certificate names the reason."""
     with pytest.raises(InvalidRequest, match=r"certificates of the MySQL store cannot be read: No such file"):
         connect_options(f"mysql://host/x?ssl-ca={tmp_path}/none.pem")
 
 
 async def test_nobody_answers() -> None:
-    """One sentence names the store and the reason, and repeats no password."""
+    """When no server answers, one sentence names the store and the reason, without the password."""
     port = free_port()
     with pytest.raises(StoreError) as caught:
         await open_log(f"mysql://me:sesame@127.0.0.1:{port}/x")
@@ -89,7 +89,7 @@ async def test_nobody_answers() -> None:
 
 @pytest.mark.parametrize("step", ["open_log", "open_files", "inspect"])
 async def test_without_its_library(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every use says which extra brings it."""
+    """Without the client library, every use names the extra to install."""
     for name in [name for name in sys.modules if name.startswith("stele.storage.mysql.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pymysql", None)

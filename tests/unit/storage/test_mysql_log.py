@@ -1,4 +1,4 @@
-"""The store mysql where things go wrong: its server, its connections, its rights, and histories that go back."""
+"""Faults of the MySQL store: of its server, its connections, its privileges, and after a restore."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Opener = Callable[[], Awaitable[MysqlLog]]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[MariadbServer]:
-    """A server of the system's packages."""
+    """A MariaDB server from the system's packages."""
     with mariadb() as running:
         yield running
 
@@ -47,7 +47,7 @@ def database(server: MariadbServer) -> str:
 
 @pytest.fixture
 def url(server: MariadbServer, database: str) -> str:
-    """Its URL."""
+    """The URL of the database."""
     return server.url(database)
 
 
@@ -66,7 +66,7 @@ async def opener(url: str) -> AsyncIterator[Opener]:
 
 
 def remove_marks(folder: Path) -> None:
-    """Have a node forget what it has seen."""
+    """Delete the marks of a node."""
     for mark in folder.glob("*.mark"):
         mark.unlink()
 
@@ -81,7 +81,7 @@ def end_connections(server: MariadbServer, database: str) -> None:
 
 
 async def test_nodes_that_start_at_once(url: str, server: MariadbServer, database: str) -> None:
-    """Eight nodes on an empty database make one set of tables, and see one log."""
+    """Eight nodes on an empty database create one set of tables, and share one log."""
     logs = await asyncio.gather(*(MysqlLog.open(url) for _ in range(8)))
     assert sum(await asyncio.gather(*(log.append(0, [b"x"]) for log in logs))) == 1
     assert [await log.head() for log in logs] == [1] * 8
@@ -92,7 +92,7 @@ async def test_nodes_that_start_at_once(url: str, server: MariadbServer, databas
 
 
 async def test_tables_of_a_newer_release(opener: Opener, server: MariadbServer, database: str, url: str) -> None:
-    """They are not touched."""
+    """Tables of a newer release are refused."""
     await opener()
     server.execute("UPDATE stele_store SET layout = 2", database=database)
     for use in (opener, lambda: asyncio.to_thread(inspect_store, url)):
@@ -101,7 +101,7 @@ async def test_tables_of_a_newer_release(opener: Opener, server: MariadbServer, 
 
 
 async def test_tables_that_were_replaced(opener: Opener, server: MariadbServer, database: str) -> None:
-    """A node does not go on in other tables of the same name."""
+    """A node stops when its tables were replaced by others of the same name."""
     log = await opener()
     assert await log.append(0, [b"a"])
     await log.require_writable()
@@ -112,7 +112,7 @@ async def test_tables_that_were_replaced(opener: Opener, server: MariadbServer, 
 
 
 async def test_missing_rights(server: MariadbServer, database: str) -> None:
-    """A user who may not make tables is told so."""
+    """The error for a user who may not create tables names the missing privilege."""
     user = f"u{database}"
     server.execute(f"CREATE USER {user} IDENTIFIED BY 'sesame'", f"GRANT SELECT, INSERT ON {database}.* TO {user}")
     with pytest.raises(StoreError, match="does not give this user a right that it needs: CREATE command denied"):
@@ -120,7 +120,7 @@ async def test_missing_rights(server: MariadbServer, database: str) -> None:
 
 
 async def test_the_rights_of_the_manual(server: MariadbServer) -> None:
-    """What the manual grants suffices for everything."""
+    """The privileges in the manual suffice for all operations."""
     server.execute(*list_sql(PAGE)[1])
     url = server.url("stele", "stele", "change-me")
     log = await open_log(url)
@@ -147,7 +147,7 @@ async def test_the_rights_of_the_manual(server: MariadbServer) -> None:
     ],
 )
 async def test_who_is_let_in(server: MariadbServer, user: str, where: str, message: str) -> None:
-    """One sentence says why not, and repeats no password."""
+    """A rejected login raises one sentence with the reason, without the password."""
     password = None if where == "nothere" else "sesame"
     with pytest.raises(StoreError) as caught:
         await open_log(server.url(where, user, password))
@@ -157,7 +157,7 @@ async def test_who_is_let_in(server: MariadbServer, user: str, where: str, messa
 
 
 async def test_tls_that_the_server_has_not(server: MariadbServer, url: str) -> None:
-    """TLS that is asked for is not left out silently."""
+    """Required TLS raises an error if the server does not support it."""
     with pytest.raises(StoreError, match="SSL"):
         await open_log(f"{url}?ssl-mode=required")
 
@@ -179,7 +179,7 @@ async def test_tls() -> None:
 
 
 async def test_records_that_do_not_fit(opener: Opener, server: MariadbServer) -> None:
-    """A record beyond `max_allowed_packet` is refused with the name of the setting; the log goes on."""
+    """A record beyond `max_allowed_packet` is refused with the name of the setting; the log stays usable."""
     before = server.execute("SELECT @@global.max_allowed_packet")[0][0]
     server.execute("SET GLOBAL max_allowed_packet = 1048576")
     try:
@@ -201,7 +201,7 @@ async def test_records_that_do_not_fit(opener: Opener, server: MariadbServer) ->
 
 
 async def test_connections_that_end(opener: Opener, server: MariadbServer, database: str) -> None:
-    """Reads do not notice; appends and turns go on after one error at most."""
+    """After its connections end, reads continue at once, and appends and turns after at most one error."""
     log, other = await opener(), await opener()
     assert await log.append(0, [b"a"])
     async with log.turn():
@@ -219,7 +219,7 @@ async def test_connections_that_end(opener: Opener, server: MariadbServer, datab
 
 
 async def test_an_answer_that_is_lost(server: MariadbServer, url: str) -> None:
-    """A registration whose commit is not confirmed is found in the log, counted once and answered as done."""
+    """A registration whose commit is not confirmed is found in the log, is counted once and succeeds."""
     async with dropping_relay(server.port) as relay:
         through = url.replace(f":{server.port}/", f":{relay.port}/")
         registry = await Registry.open(await open_log(through))
@@ -234,7 +234,7 @@ async def test_an_answer_that_is_lost(server: MariadbServer, url: str) -> None:
 
 
 async def test_a_server_that_restarts() -> None:
-    """While it is away writes are refused; afterwards all goes on, and nothing is lost."""
+    """Writes are refused while the server is down; afterwards they succeed, and nothing is lost."""
     with mariadb() as server:
         registry = await Registry.open(await open_log(server.url(server.create_database())))
         first = await put(registry, record("a"))
@@ -255,7 +255,7 @@ async def test_a_server_that_restarts() -> None:
 
 
 async def test_a_server_that_is_read_only(opener: Opener, server: MariadbServer) -> None:
-    """A replica, or a server that was made read-only, is said to be so without a write."""
+    """`require_writable` reports a replica or a read-only server without a write."""
     log = await opener()
     server.execute("SET GLOBAL read_only = 1")
     try:
@@ -267,7 +267,7 @@ async def test_a_server_that_is_read_only(opener: Opener, server: MariadbServer)
 
 
 async def test_a_turn_is_given_up_for(opener: Opener, url: str) -> None:
-    """Whoever waits too long for a turn goes on without one."""
+    """A writer that waits too long for a turn continues without one."""
     holder = await opener()
     log = await MysqlLog.open(url, patience=0.2)
     async with holder.turn(), asyncio.timeout(60), log.turn():
@@ -279,7 +279,7 @@ async def test_a_turn_is_given_up_for(opener: Opener, url: str) -> None:
 
 
 async def test_erased_bytes_are_gone(server: MariadbServer, database: str, url: str) -> None:
-    """After a purge no file of the tables has the text, of the log and of its snapshot."""
+    """After a purge no file of the log table and of the snapshot table contains the text."""
     secret = b"sesame_open_up"
     registry = await Registry.open(await open_log(url))
     for name in (f"f{number}" for number in range(30)):
@@ -300,7 +300,7 @@ async def test_erased_bytes_are_gone(server: MariadbServer, database: str, url: 
 async def test_sealed_secrets_are_gone(
     server: MariadbServer, database: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sealing takes plain secrets out of the rows and out of the files of the tables."""
+    """Sealing removes plain secrets from the rows and from the files of the tables."""
 
     def find_secret(wanted: bytes) -> list[object]:
         server.execute("FLUSH TABLES stele_log FOR EXPORT", "UNLOCK TABLES", database=database)
@@ -312,7 +312,7 @@ async def test_sealed_secrets_are_gone(
 
 
 async def test_a_restored_database(server: MariadbServer, database: str, url: str, tmp_path: Path) -> None:
-    """A node that has seen more refuses to start; after a repair, ids that were given are not given again."""
+    """A node that has seen more records refuses to start; after a repair, no id is assigned again."""
     state_dir = tmp_path / "state"
     registry = await Registry.open(await open_log(url, state_dir))
     first = await put(registry, record("a"))
@@ -337,7 +337,10 @@ async def test_a_restored_database(server: MariadbServer, database: str, url: st
 
 
 async def test_a_restored_dump(server: MariadbServer, database: str, url: str, tmp_path: Path) -> None:
-    """The steps of the manual: no id is given twice, although the node that wrote the lost versions is not there."""
+    """After the restore steps of the manual no id is assigned twice.
+
+    The node that wrote the lost versions is not needed for that.
+    """
     registry = await Registry.open(await open_log(url, tmp_path))
     await put(registry, record("a"))
     dumped = server.dump(database)
@@ -355,7 +358,7 @@ async def test_a_restored_dump(server: MariadbServer, database: str, url: str, t
 
 
 async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:
-    """`stele backup` writes a SQLite file, which is a store of its own that knows it may lack records."""
+    """`stele backup` writes a SQLite file, which is a store that may lack records."""
     with pytest.raises(InvalidRequest, match="there is no store mysql://127"):
         back_up_store(url, tmp_path / "copy.db")
     registry = await Registry.open(await open_log(url))
@@ -369,7 +372,7 @@ async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:
 
 
 async def test_a_restored_log_is_remembered(opener: Opener) -> None:
-    """Until somebody appends: then every node knows that the log has gone on."""
+    """Every node knows that the log was restored, until the first append."""
     log = await opener()
     assert await log.append(0, [b"a"])
     await log.expect_lost_records()
@@ -381,7 +384,7 @@ async def test_a_restored_log_is_remembered(opener: Opener) -> None:
 
 
 async def test_credentials_of_the_environment(server: MariadbServer, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """User and password need not be in the URL."""
+    """User and password can come from the environment instead of the URL."""
     parts = urlsplit(url)
     monkeypatch.setenv("STELE_STORE_USER", "admin")
     monkeypatch.setenv("STELE_STORE_PASSWORD", server.password)

@@ -1,4 +1,4 @@
-"""Which URL opens which log, and how the wrong ones are answered."""
+"""Which URL opens which log, and the errors for wrong URLs."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ async def test_memory(url: str) -> None:
 
 
 async def test_relative_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three slashes name a file below the working directory of the moment, its folders made when missing."""
+    """Three slashes name a file below the current working directory; missing folders are created."""
     monkeypatch.chdir(tmp_path)
     log = await open_log("sqlite:///data/deep/my.db")
     monkeypatch.chdir("/")
@@ -38,7 +38,7 @@ async def test_relative_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_absolute_sqlite(tmp_path: Path) -> None:
-    """Four slashes name a file from the root; percent escapes stand for any character."""
+    """Four slashes name a file by its absolute path; percent escapes stand for any character."""
     log = await open_log(f"sqlite:///{tmp_path}/odd%20%3F%23%25name.db")
     await log.close()
     assert (tmp_path / "odd ?#%name.db").is_file()
@@ -62,7 +62,7 @@ async def test_absolute_sqlite(tmp_path: Path) -> None:
     ],
 )
 async def test_malformed(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A URL of another shape is refused with the right shape, and makes no file."""
+    """The error for a malformed URL shows the right form, and no file is created."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidRequest, match=r"memory:|sqlite:///"):
         await open_log(url)
@@ -73,7 +73,7 @@ async def test_malformed(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     "url", ["etcd://user:sesame@host/x", "file:///a.db", "", "plain.db", "://", "sqlite+x:///a.db"]
 )
 async def test_unknown_scheme(url: str) -> None:
-    """An unknown kind of store is named, the known ones are listed, and no password is repeated."""
+    """The error for an unknown scheme lists the known ones, without the password."""
     with pytest.raises(InvalidRequest, match=r"memory:, .*sqlite:") as caught:
         await open_log(url)
     assert "sesame" not in str(caught.value)

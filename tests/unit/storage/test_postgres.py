@@ -1,4 +1,4 @@
-"""What of the store postgres needs no server: its URLs, its credentials, and what it says when nobody answers."""
+"""Tests of the PostgreSQL store without a server: URLs, credentials, and the errors when no server answers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from stele.storage.postgres.database import connect_options
     ],
 )
 async def test_malformed(url: str) -> None:
-    """A URL that libpq does not understand is refused with the right shape; nothing of it is repeated."""
+    """The error for a URL that libpq rejects shows the right form and repeats nothing of the URL."""
     with pytest.raises(InvalidRequest, match=r"postgresql://user@host:5432/database") as caught:
         await open_log(url)
     assert "sesame" not in str(caught.value)
 
 
 def test_options_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parameters of the URL win over the environment, and that over what this program sets."""
+    """Parameters of the URL have priority over the environment, and the environment over the defaults of Stele."""
     monkeypatch.setenv("STELE_STORE_USER", "other")
     monkeypatch.setenv("STELE_STORE_PASSWORD", "sesame")
     options = connect_options("POSTGRESQL://me@host:5433/x?sslmode=verify-full&sslrootcert=%2Fca.pem&connect_timeout=3")
@@ -48,7 +48,7 @@ def test_options_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_password_files(tmp_path: Path) -> None:
-    """The password is the file without the end of its line; a file that cannot be read is named."""
+    """The password is the content of the file without its line end; the error for an unreadable file names it."""
     (tmp_path / "password").write_text("ses ame \n")
     assert find_credentials({}) == (None, None)
     credentials = find_credentials({"STELE_STORE_PASSWORD_FILE": str(tmp_path / "password"), "STELE_STORE_USER": "me"})
@@ -58,7 +58,7 @@ def test_password_files(tmp_path: Path) -> None:
 
 
 async def test_nobody_answers() -> None:
-    """One sentence names the store and the reason, and repeats no password."""
+    """When no server answers, one sentence names the store and the reason, without the password."""
     port = free_port()
     with pytest.raises(StoreError) as caught:
         await open_log(f"postgresql://me:sesame@127.0.0.1:{port}/x")
@@ -70,7 +70,7 @@ async def test_nobody_answers() -> None:
 
 @pytest.mark.parametrize("step", ["open_log", "open_files", "inspect"])
 async def test_without_its_library(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every use says which extra brings it."""
+    """Without the client library, every use names the extra to install."""
     for name in [name for name in sys.modules if name.startswith("stele.storage.postgres.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)

@@ -1,4 +1,4 @@
-"""The store postgres where things go wrong: its server, its connections, its rights, and histories that go back."""
+"""Faults of the PostgreSQL store: of its server, its connections, its privileges, and after a restore."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def database(server: PostgresServer) -> str:
 
 @pytest.fixture
 def url(server: PostgresServer, database: str) -> str:
-    """Its URL."""
+    """The URL of the database."""
     return server.url(database)
 
 
@@ -69,7 +69,7 @@ async def opener(url: str) -> AsyncIterator[Opener]:
 
 
 def remove_marks(folder: Path) -> None:
-    """Have a node forget what it has seen."""
+    """Delete the marks of a node."""
     for mark in folder.glob("*.mark"):
         mark.unlink()
 
@@ -83,7 +83,7 @@ def end_connections(server: PostgresServer, database: str) -> None:
 
 
 async def test_nodes_that_start_at_once(url: str, server: PostgresServer, database: str) -> None:
-    """Eight nodes on an empty database make one set of tables, and see one log."""
+    """Eight nodes on an empty database create one set of tables, and share one log."""
     logs = await asyncio.gather(*(PostgresLog.open(url) for _ in range(8)))
     assert sum(await asyncio.gather(*(log.append(0, [b"x"]) for log in logs))) == 1
     assert [await log.head() for log in logs] == [1] * 8
@@ -93,7 +93,7 @@ async def test_nodes_that_start_at_once(url: str, server: PostgresServer, databa
 
 
 async def test_tables_of_a_newer_release(opener: Opener, server: PostgresServer, database: str, url: str) -> None:
-    """They are not touched."""
+    """Tables of a newer release are refused."""
     await opener()
     server.execute("UPDATE stele_store SET layout = 2", database=database)
     for use in (opener, lambda: asyncio.to_thread(inspect_store, url)):
@@ -102,7 +102,7 @@ async def test_tables_of_a_newer_release(opener: Opener, server: PostgresServer,
 
 
 async def test_tables_that_were_replaced(opener: Opener, server: PostgresServer, database: str) -> None:
-    """A node does not go on in other tables of the same name."""
+    """A node stops when its tables were replaced by others of the same name."""
     log = await opener()
     assert await log.append(0, [b"a"])
     await log.require_writable()
@@ -116,7 +116,7 @@ async def test_tables_that_were_replaced(opener: Opener, server: PostgresServer,
 
 
 async def test_missing_rights(server: PostgresServer, database: str) -> None:
-    """A user who may not make tables is told so."""
+    """The error for a user who may not create tables names the missing privilege."""
     user = f"u{database}"
     server.execute(
         f"CREATE ROLE {user} LOGIN PASSWORD 'sesame'", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", database=database
@@ -126,7 +126,7 @@ async def test_missing_rights(server: PostgresServer, database: str) -> None:
 
 
 async def test_the_rights_of_the_manual(server: PostgresServer) -> None:
-    """What the manual grants suffices for everything."""
+    """The privileges in the manual suffice for all operations."""
     database = "postgres"
     for statement in list_sql(PAGE)[0]:
         if statement.startswith("\\connect "):
@@ -155,7 +155,7 @@ async def test_the_rights_of_the_manual(server: PostgresServer) -> None:
     ],
 )
 async def test_who_is_let_in(server: PostgresServer, change: dict[str, str], message: str) -> None:
-    """One sentence says why not, and repeats no password."""
+    """A rejected login raises one sentence with the reason, without the password."""
     with pytest.raises(StoreError) as caught:
         await open_log(server.url(**change))
     assert str(caught.value).endswith(message)
@@ -167,7 +167,7 @@ async def test_who_is_let_in(server: PostgresServer, change: dict[str, str], mes
 async def test_credentials_of_the_environment(
     server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """User and password need not be in the URL."""
+    """User and password can come from the environment instead of the URL."""
     parts = urlsplit(url)
     (tmp_path / "password").write_text(server.password + "\n")
     monkeypatch.setenv("STELE_STORE_USER", "admin")
@@ -178,7 +178,7 @@ async def test_credentials_of_the_environment(
 
 
 async def test_doubts_about_the_server(server: PostgresServer, opener: Opener, url: str) -> None:
-    """A server that does not write to disk is pointed out; synchronous_commit is turned on where it is off."""
+    """A server that does not sync to disk causes a warning; synchronous_commit is turned on where it is off."""
     server.execute("ALTER ROLE admin SET synchronous_commit = off")
     try:
         log = await opener()
@@ -213,7 +213,10 @@ async def test_tls() -> None:
 
 
 async def test_connections_that_end(opener: Opener, server: PostgresServer, database: str) -> None:
-    """Reads do not notice; appends and turns go on after one error at most; notices come again."""
+    """After its connections end, reads continue at once, and appends and turns after at most one error.
+
+    Notifications arrive again, too.
+    """
     log, other = await opener(), await opener()
     assert await log.append(0, [b"a"])
     async with log.turn():
@@ -231,7 +234,7 @@ async def test_connections_that_end(opener: Opener, server: PostgresServer, data
 
 
 async def test_an_answer_that_is_lost(server: PostgresServer, url: str) -> None:
-    """A registration whose commit is not confirmed is found in the log, counted once and answered as done."""
+    """A registration whose commit is not confirmed is found in the log, is counted once and succeeds."""
     async with dropping_relay(server.port) as relay:
         through = url.replace(f":{server.port}/", f":{relay.port}/")
         registry = await Registry.open(await open_log(through))
@@ -246,7 +249,7 @@ async def test_an_answer_that_is_lost(server: PostgresServer, url: str) -> None:
 
 
 async def test_a_server_that_restarts() -> None:
-    """While it is away writes are refused and ids answered; afterwards all goes on, and nothing is lost."""
+    """While the server is down, writes are refused and reads by id succeed; afterwards nothing is lost."""
     with postgres("packaged") as server:
         registry = await Registry.open(await open_log(server.url()))
         first = await put(registry, record("a"))
@@ -270,7 +273,7 @@ async def test_a_server_that_restarts() -> None:
 
 
 async def test_a_database_that_is_read_only(opener: Opener, server: PostgresServer, database: str) -> None:
-    """A standby, or a database that was made read-only, is said to be so without a write."""
+    """`require_writable` reports a standby or a read-only database without a write."""
     log = await opener()
     server.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
     end_connections(server, database)
@@ -285,7 +288,7 @@ async def test_a_database_that_is_read_only(opener: Opener, server: PostgresServ
 
 
 async def test_a_turn_is_given_up_for(opener: Opener, url: str) -> None:
-    """Whoever waits too long for a turn goes on without one."""
+    """A writer that waits too long for a turn continues without one."""
     holder = await opener()
     log = await PostgresLog.open(url, patience=0.2)
     async with holder.turn(), asyncio.timeout(60), log.turn():
@@ -297,7 +300,7 @@ async def test_a_turn_is_given_up_for(opener: Opener, url: str) -> None:
 
 
 async def test_erased_bytes_are_gone(server: PostgresServer, database: str, url: str) -> None:
-    """After a purge no file of the server's tables has the text, of the log and of its snapshot."""
+    """After a purge no file of the log table and of the snapshot table contains the text."""
     secret = b"sesame_open_up"
     registry = await Registry.open(await open_log(url))
     for name in (f"f{number}" for number in range(30)):
@@ -317,12 +320,12 @@ async def test_erased_bytes_are_gone(server: PostgresServer, database: str, url:
 
 
 def find_bytes(server: PostgresServer, wanted: bytes) -> list[Path]:
-    """Files of tables that have the bytes."""
+    """Return the files of tables that contain the bytes."""
     return [path for path in (server.data / "base").rglob("*") if path.is_file() and wanted in read_bytes(path)]
 
 
 def read_bytes(path: Path) -> bytes:
-    """What is in a file of a server that runs; nothing, if it has taken the file away."""
+    """Return the content of a file of a running server; empty if the server has deleted it."""
     with suppress(FileNotFoundError):
         return path.read_bytes()
     return b""
@@ -331,7 +334,7 @@ def read_bytes(path: Path) -> bytes:
 async def test_sealed_secrets_are_gone(
     server: PostgresServer, database: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sealing takes plain secrets out of the rows and out of the files of the server's tables."""
+    """Sealing removes plain secrets from the rows and from the files of the server's tables."""
 
     def find_secret(wanted: bytes) -> list[object]:
         server.execute("CHECKPOINT")
@@ -345,7 +348,7 @@ async def test_sealed_secrets_are_gone(
 async def test_who_may_not_scrub(
     opener: Opener, server: PostgresServer, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A user who does not own the tables erases rows, and says that their bytes are still in the files."""
+    """A user who does not own the tables can erase rows, and a warning says that their bytes are still in the files."""
     await opener()
     user = f"u{database}"
     server.execute(
@@ -366,7 +369,7 @@ async def test_who_may_not_scrub(
 
 
 async def test_a_restored_database(server: PostgresServer, database: str, url: str, tmp_path: Path) -> None:
-    """A node that has seen more refuses to start; after a repair, ids that were given are not given again."""
+    """A node that has seen more records refuses to start; after a repair, no id is assigned again."""
     state_dir = tmp_path / "state"
     registry = await Registry.open(await open_log(url, state_dir))
     first = await put(registry, record("a"))
@@ -395,7 +398,10 @@ async def test_a_restored_database(server: PostgresServer, database: str, url: s
 
 
 async def test_a_restored_dump(server: PostgresServer, database: str, url: str, tmp_path: Path) -> None:
-    """The steps of the manual: no id is given twice, although the node that wrote the lost versions is not there."""
+    """After the restore steps of the manual no id is assigned twice.
+
+    The node that wrote the lost versions is not needed for that.
+    """
     registry = await Registry.open(await open_log(url, tmp_path))
     await put(registry, record("a"))
     dump = server.folder / f"{database}.dump"
@@ -415,7 +421,7 @@ async def test_a_restored_dump(server: PostgresServer, database: str, url: str, 
 
 
 async def test_a_log_that_went_back_under_a_node(opener: Opener, server: PostgresServer, database: str) -> None:
-    """A running node whose log lost records takes no writes."""
+    """A running node whose log lost records rejects writes."""
     bare = await opener()
     url = server.url(database)
     registry = await Registry.open(await open_log(url))
@@ -428,7 +434,7 @@ async def test_a_log_that_went_back_under_a_node(opener: Opener, server: Postgre
 
 
 def test_the_doctor_looks_at_it(server: PostgresServer, url: str) -> None:
-    """What is there, what is not yet, and what the server does not promise; nothing is created."""
+    """`inspect_store` returns the condition of the store, with doubts about the server, and creates nothing."""
     for state in ("is not there yet", "can be read and written"):
         done = CliRunner().invoke(app, ["doctor", "--store", url])
         assert state in done.output
@@ -442,7 +448,7 @@ async def _make_log(url: str) -> None:
 
 
 async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:
-    """`stele backup` writes a SQLite file, which is a store of its own that knows it may lack records."""
+    """`stele backup` writes a SQLite file, which is a store that may lack records."""
     with pytest.raises(InvalidRequest, match="there is no store postgresql://127"):
         back_up_store(url, tmp_path / "copy.db")
     registry = await Registry.open(await open_log(url))
@@ -456,7 +462,7 @@ async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:
 
 
 async def test_a_restored_log_is_remembered(opener: Opener) -> None:
-    """Until somebody appends: then every node knows that the log has gone on."""
+    """Every node knows that the log was restored, until the first append."""
     log = await opener()
     assert await log.append(0, [b"a"])
     await log.expect_lost_records()
@@ -468,7 +474,7 @@ async def test_a_restored_log_is_remembered(opener: Opener) -> None:
 
 
 async def test_damaged_records_are_named(url: str, server: PostgresServer, database: str) -> None:
-    """A changed byte and a missing row are found, by a node and by the command."""
+    """A changed byte and a missing row are detected, by a node and by the command."""
     registry = await Registry.open(await open_log(url))
     for name in "abc":
         await put(registry, record(name), SubjectKey("", name))

@@ -1,4 +1,4 @@
-"""What SQLite files are accepted, what is said about the others, and that a refusal leaves them as they were."""
+"""Which SQLite files are accepted, and the errors for others, which are left unchanged."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ def _run(path: Path, *statements: str) -> list[tuple[object, ...]]:
 
 
 async def test_stamp_and_settings(tmp_path: Path) -> None:
-    """The file says whose it is, keeps a write-ahead log, syncs every commit and scrubs what it frees."""
+    """The file has the application id, keeps a write-ahead log, syncs every commit and scrubs freed pages."""
     path = tmp_path / "log.db"
     log = await SqliteLog.open(path)
     assert _run(path, "PRAGMA application_id", "PRAGMA user_version", "PRAGMA journal_mode") == [
@@ -58,7 +58,7 @@ async def test_stamp_and_settings(tmp_path: Path) -> None:
     ],
 )
 async def test_foreign_database(tmp_path: Path, statements: list[str], why: str) -> None:
-    """A database of another program or of a newer Stele is refused and not changed by a byte."""
+    """A database of another program or of a newer Stele is refused and left unchanged."""
     path = tmp_path / "log.db"
     _run(path, *statements)
     before = path.read_bytes()
@@ -68,7 +68,7 @@ async def test_foreign_database(tmp_path: Path, statements: list[str], why: str)
 
 
 async def test_no_database(tmp_path: Path) -> None:
-    """A file that is no database is refused and not changed."""
+    """A file that is no database is refused and left unchanged."""
     path = tmp_path / "log.db"
     path.write_bytes(b"my holiday pictures " * 1000)
     with pytest.raises(StoreError, match="not a SQLite database"):
@@ -77,14 +77,14 @@ async def test_no_database(tmp_path: Path) -> None:
 
 
 async def test_empty_file_becomes_a_log(tmp_path: Path) -> None:
-    """An empty file, as mktemp makes it, is as good as none."""
+    """An empty file, as mktemp creates it, becomes a new log."""
     path = tmp_path / "log.db"
     path.touch()
     await _fill(path)
 
 
 async def test_damaged_database(tmp_path: Path) -> None:
-    """Reading or writing a file with overwritten pages is a StoreError that says what to do, never a wrong record."""
+    """Reading or writing a file with overwritten pages raises a StoreError with a remedy, never a wrong record."""
     path = tmp_path / "log.db"
     await _fill(path, 400)
     content = bytearray(path.read_bytes())
@@ -100,7 +100,7 @@ async def test_damaged_database(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("layout", "checksum"), [(2, Checksum.SHA256), (3, Checksum.XXH3)])
 async def test_a_file_keeps_its_kind_of_checksum(tmp_path: Path, layout: int, checksum: Checksum) -> None:
-    """A new file gets the faster one; one of the release before stays what nodes of that release can read."""
+    """A new file gets the faster checksum; a file of the previous release keeps the one that this release can read."""
     path, url = tmp_path / "log.db", f"sqlite:///{tmp_path}/log.db"
     records = [b"record %d " % number * 20 for number in range(6)]
     await (await open_log(url)).close()
@@ -118,7 +118,7 @@ async def test_a_file_keeps_its_kind_of_checksum(tmp_path: Path, layout: int, ch
 
 @pytest.mark.parametrize(("count", "size"), [(64, 10), (256, 10), (700, 10), (300, 20_000)])
 async def test_long_tails(tmp_path: Path, count: int, size: int) -> None:
-    """A tail is the same whether the event loop reads it, its thread, or both."""
+    """A tail is the same when the event loop reads it, its thread, or both."""
     log = await SqliteLog.open(tmp_path / "log.db")
     records = [b"%09d" % number + bytes(size) for number in range(count)]
     assert await log.append(0, records)
@@ -128,7 +128,7 @@ async def test_long_tails(tmp_path: Path, count: int, size: int) -> None:
 
 
 async def test_lost_records(tmp_path: Path) -> None:
-    """A hole in the sequence, which only foul play makes, is reported and not read over."""
+    """A gap in the sequence numbers is reported."""
     path = tmp_path / "log.db"
     await _fill(path, 200)
     log = await SqliteLog.open(path)
@@ -141,7 +141,7 @@ async def test_lost_records(tmp_path: Path) -> None:
 
 
 async def test_folder_in_the_way(tmp_path: Path) -> None:
-    """A folder in the file's place, or a file in the folder's, is explained."""
+    """A folder in place of the file, or a file in place of the folder, raises an error with the reason."""
     with pytest.raises(StoreError, match="cannot be opened: it is a folder"):
         await SqliteLog.open(tmp_path)
     (tmp_path / "file").touch()
@@ -153,7 +153,7 @@ async def test_folder_in_the_way(tmp_path: Path) -> None:
 
 
 async def test_symbolic_link_shares_the_lock(tmp_path: Path) -> None:
-    """Whoever opens the log by another name queues for the same turn."""
+    """Processes that open the log by a symbolic link share the same turn."""
     path = tmp_path / "log.db"
     await _fill(path)
     (tmp_path / "elsewhere").mkdir()
@@ -169,7 +169,7 @@ async def test_symbolic_link_shares_the_lock(tmp_path: Path) -> None:
 
 
 async def test_locked_database(tmp_path: Path) -> None:
-    """Another program's long write lock makes writes fail after the time-out and leaves reads alone."""
+    """Another program's long write lock makes writes fail after the timeout, and does not affect reads."""
     path = tmp_path / "log.db"
     await _fill(path)
     log = await SqliteLog.open(path, busy_timeout=0.1)
@@ -186,7 +186,7 @@ async def test_locked_database(tmp_path: Path) -> None:
 
 
 async def test_full_disk(tmp_path: Path) -> None:
-    """When the disk is full nothing of the batch is written, and the log works again once there is room."""
+    """When the disk is full nothing of the batch is written, and the log works again once there is space."""
     path = tmp_path / "log.db"
     await _fill(path)
     log = await SqliteLog.open(path)
@@ -231,7 +231,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 async def test_failing_write(tmp_path: Path) -> None:
-    """When the kernel itself refuses to write (here: a file size limit), the batch is left out whole."""
+    """When the kernel refuses to write (here: a file size limit), nothing of the batch is written."""
     path = tmp_path / "log.db"
     output = subprocess.run(  # noqa: ASYNC221 - nothing else runs on this loop
         [sys.executable, "-c", _FILE_LIMIT, str(path)], check=True, capture_output=True, text=True
@@ -245,7 +245,7 @@ async def test_failing_write(tmp_path: Path) -> None:
 
 @pytest.fixture
 def plain_user() -> Iterator[Path]:
-    """A folder for, and the rights of, somebody who is not root."""
+    """A folder of a user other than root, whose privileges the test has."""
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
     root = os.geteuid() == 0
     if root:
@@ -259,7 +259,7 @@ def plain_user() -> Iterator[Path]:
 
 
 async def test_read_only_file(plain_user: Path) -> None:
-    """A write-protected log can be read; writing says why not."""
+    """A write-protected log can be read; a write raises an error with the reason."""
     path = plain_user / "log.db"
     await _fill(path)
     path.chmod(0o400)
@@ -271,7 +271,7 @@ async def test_read_only_file(plain_user: Path) -> None:
 
 
 async def test_forbidden_folder(plain_user: Path) -> None:
-    """A folder that may not be written to, or looked into, is named with the reason."""
+    """The error for a folder that cannot be written or read names the folder and the reason."""
     os.chmod(plain_user, 0o500)
     with pytest.raises(StoreError, match=f"{plain_user}.*Permission denied"):
         await SqliteLog.open(plain_user / "new" / "log.db")
@@ -299,7 +299,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 async def test_made_by_many_at_once(tmp_path: Path) -> None:
-    """Processes that open a log that is not there yet, all in the same moment, get one log between them."""
+    """Processes that open a missing log at the same moment create one log and share it."""
     for round_ in range(3):
         path = tmp_path / f"{round_}" / "log.db"
         crew = [start_process_with_pipes(["-c", _OPEN, str(path)], Path.cwd()) for _ in range(8)]

@@ -1,4 +1,4 @@
-"""What the SQLite log adds to the contract: real erasure, checked snapshots, forks, a loop that never waits."""
+"""Tests of the SQLite log beyond the contract: erased bytes, snapshots, forks, an event loop that is never blocked."""
 
 import asyncio
 import os
@@ -25,7 +25,10 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteLog]:
 
 
 def _holding(folder: Path, needle: str) -> list[str]:
-    """Files whose bytes hold the needle. In another process: closing the file here would drop SQLite's locks."""
+    """Return the files that contain the needle.
+
+    A separate process reads them, since closing them here would drop SQLite's locks.
+    """
     code = "import sys; from pathlib import Path\nfor p in Path(sys.argv[1]).iterdir():\n"
     code += "    if sys.argv[2].encode() in p.read_bytes(): print(p.name)"
     return subprocess.run(
@@ -34,7 +37,7 @@ def _holding(folder: Path, needle: str) -> list[str]:
 
 
 async def test_erased_bytes_are_gone(log: SqliteLog, tmp_path: Path) -> None:
-    """After an erasure no file of the log holds the old body any more, short or spread over many pages."""
+    """After an erasure no file of the log contains the old text, whether it was short or covered many pages."""
     for body in (b"the-secret", b"the-secret " * 3000):
         head = await log.head()
         assert await log.append(head, [b"before", body, b"after" * 500])
@@ -45,7 +48,7 @@ async def test_erased_bytes_are_gone(log: SqliteLog, tmp_path: Path) -> None:
 
 
 async def test_erasure_says_when_a_reader_keeps_the_bytes(log: SqliteLog, tmp_path: Path) -> None:
-    """A long reader elsewhere keeps the old bytes: the erasure says so, and a second one scrubs them."""
+    """An erasure raises an error while another reader keeps the old bytes; a second erasure scrubs them."""
     log._writer._connection.execute("PRAGMA busy_timeout = 100")
     assert await log.append(0, [b"the-secret"])
     with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as reader:
@@ -69,7 +72,7 @@ async def test_replaced_snapshot_is_gone(log: SqliteLog, tmp_path: Path) -> None
 
 
 async def test_waiting_for_a_lock_does_not_block_the_loop(log: SqliteLog, tmp_path: Path) -> None:
-    """While an append and a turn wait for other programs, the event loop goes on, and so do reads."""
+    """While an append and a turn wait for other programs, the event loop and reads continue."""
     other = await SqliteLog.open(tmp_path / "log.db")
     assert await log.append(0, [b"a"])
     with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as program:
@@ -103,7 +106,7 @@ async def _take(log: SqliteLog) -> None:
 
 
 async def test_hanging_holder_is_overtaken(log: SqliteLog, tmp_path: Path) -> None:
-    """A holder that hangs delays the others once, by their patience; afterwards they go on until it lets go."""
+    """A holder that hangs delays the other writers once; then they continue without turns until it ends."""
     hasty = await SqliteLog.open(tmp_path / "log.db", patience=2)
     async with log.turn():
         start = time.monotonic()
@@ -122,7 +125,7 @@ async def test_hanging_holder_is_overtaken(log: SqliteLog, tmp_path: Path) -> No
 
 
 async def test_turn_granted_in_the_moment_of_cancellation(log: SqliteLog, tmp_path: Path) -> None:
-    """A waiter cancelled after the grant, before it could run, gives its turn back; the log closes the file."""
+    """A task that is cancelled after its turn was granted releases the turn; closing the log closes the file."""
     other = await SqliteLog.open(tmp_path / "log.db")
     async with log.turn():
         waiting = asyncio.create_task(_take(other))
@@ -141,7 +144,7 @@ async def test_turn_granted_in_the_moment_of_cancellation(log: SqliteLog, tmp_pa
 
 
 async def test_turn_outlives_no_loop(tmp_path: Path) -> None:
-    """A loop that ends while its turn is being waited for leaves no lock behind in the process."""
+    """A loop that ends while a task waits for its turn leaves no lock behind in the process."""
     log = await SqliteLog.open(tmp_path / "log.db", patience=120)
 
     async def abandon() -> None:
@@ -159,7 +162,7 @@ async def test_turn_outlives_no_loop(tmp_path: Path) -> None:
 
 
 async def test_turn_of_a_killed_process_ends_with_it(log: SqliteLog, tmp_path: Path) -> None:
-    """The kernel gives back the turn of a process that dies within it, and rolls back what it was writing."""
+    """The turn of a killed process is released, and its unfinished write is rolled back."""
     code = (
         "import asyncio, sys, time; from stele.storage.sqlite import SqliteLog\n"
         "async def main():\n"
@@ -184,7 +187,7 @@ async def test_turn_of_a_killed_process_ends_with_it(log: SqliteLog, tmp_path: P
 
 
 async def test_forked_handle_says_so(log: SqliteLog) -> None:
-    """Using a handle on the other side of a fork is refused with the remedy, and the parent's handle is unharmed."""
+    """A handle used after a fork raises an error with a remedy, and the parent's handle stays usable."""
     assert await log.append(0, [b"a"])
     child = os.fork()
     if child == 0:
@@ -200,7 +203,7 @@ async def test_forked_handle_says_so(log: SqliteLog) -> None:
 
 
 async def test_close_waits_for_what_is_under_way(tmp_path: Path) -> None:
-    """An append that was started before the close is finished by it."""
+    """An append that was started before the close is finished."""
     log = await SqliteLog.open(tmp_path / "log.db")
     append = asyncio.create_task(log.append(0, [b"x" * 100] * 5000))
     await asyncio.sleep(0)
@@ -212,7 +215,7 @@ async def test_close_waits_for_what_is_under_way(tmp_path: Path) -> None:
 
 
 async def test_close_leaves_nothing_open(tmp_path: Path) -> None:
-    """Closing gives back every descriptor and thread."""
+    """Closing releases every descriptor and thread."""
 
     def open_files() -> int:
         return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
@@ -231,7 +234,7 @@ async def test_close_leaves_nothing_open(tmp_path: Path) -> None:
 
 
 async def test_wait_stays_cheap(log: SqliteLog) -> None:
-    """A waiter that finds nothing looks less and less often: a second of waiting costs few looks at the file."""
+    """A waiting call checks the file less and less often."""
     looks = 0
     ask = log._query_number
 

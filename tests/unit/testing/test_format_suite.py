@@ -1,4 +1,4 @@
-"""The conformance kit for formats can fail: each broken promise is found by the test that is about it."""
+"""The conformance tests for formats detect every broken promise, by the right test."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ LINES: list[dict[str, Any]] = [
 
 
 def material(schemas: AvroFormat, folder: Path, **options: Any) -> FormatMaterial:
-    """A format with the lines above."""
+    """Return the material of a format with the case lines above."""
     file = folder / "cases.jsonl"
     file.write_text("".join(json.dumps({"format": "avro", **line}) + "\n" for line in LINES))
     return FormatMaterial.read_files(schemas, [file], seconds=options.pop("seconds", 120), **options)
 
 
 def make_suite(format_material: FormatMaterial) -> FormatConformance:
-    """The kit on some material."""
+    """Return the conformance tests for some material."""
     suite: FormatConformance = type("Suite", (FormatConformance,), {"material": format_material})()
     return suite
 
@@ -53,7 +53,7 @@ class _Codec(AvroCodec):
 
 
 class Broken(AvroFormat):
-    """Avro with something replaced."""
+    """An Avro format with replaced methods."""
 
     numbers: ClassVar = itertools.count()
 
@@ -136,7 +136,7 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("methods", "test"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS])
 def test_a_broken_promise_is_found(methods: dict[str, Any], test: str, tmp_path: Path) -> None:
-    """The sound format passes the test and the broken one fails it."""
+    """The original format passes the test and the broken one fails it."""
     getattr(make_suite(material(AvroFormat(), tmp_path)), test)()
     Broken.numbers = itertools.count(1)
     broken = type("Sabotaged", (Broken,), methods)()
@@ -148,7 +148,7 @@ def test_a_broken_promise_is_found(methods: dict[str, Any], test: str, tmp_path:
 
 
 def test_references_must_matter(tmp_path: Path) -> None:
-    """A format that parses without what a schema refers to is found out."""
+    """A format that parses a schema without its references fails."""
 
     class Careless(AvroFormat):
         def parse(self, text: bytes, references: Any, **options: Any) -> Any:
@@ -159,7 +159,7 @@ def test_references_must_matter(tmp_path: Path) -> None:
 
 
 def test_a_yes_that_is_not_kept(tmp_path: Path) -> None:
-    """A verdict about data that the codec contradicts is found; one that is known must still be there."""
+    """A verdict that the codec contradicts is reported; so is a line in `broken` that is not broken."""
     case = {"id": "x", "format": "avro", "compatible": True, "old": '"bytes"', "new": '"long"'}
     file = tmp_path / "promise.jsonl"
     file.write_text(json.dumps(case))
@@ -171,7 +171,7 @@ def test_a_yes_that_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_lines_of_an_unknown_ruleset_are_not_passed_over(tmp_path: Path) -> None:
-    """A line whose ruleset nobody has fails, unless somebody says who judges it."""
+    """A line with an unknown ruleset fails, unless `judged_by` names a ruleset for it."""
     file = tmp_path / "theirs.jsonl"
     case = {"id": "t", "format": "avro", "ruleset": "theirs", "compatible": True, "old": '"int"', "new": '"int"'}
     file.write_text(json.dumps(case))
@@ -184,13 +184,13 @@ def test_lines_of_an_unknown_ruleset_are_not_passed_over(tmp_path: Path) -> None
 
 
 def test_without_material_nothing_passes() -> None:
-    """No line, no proof."""
+    """A format without case lines fails."""
     with pytest.raises(AssertionError):
         make_suite(FormatMaterial(AvroFormat(), [])).test_there_is_material()
 
 
 def test_all_of_it_without_pytest(tmp_path: Path) -> None:
-    """`run_tests` runs every test, says what each proves, and a sound format passes them all."""
+    """`run_tests` runs every test and describes it, and a correct format passes all of them."""
     outcomes = list(run_tests(material(AvroFormat(), tmp_path)))
     assert len(outcomes) >= 30
     assert [one for one in outcomes if one.failure] == []
@@ -198,7 +198,7 @@ def test_all_of_it_without_pytest(tmp_path: Path) -> None:
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """0 when all passed, 1 with a wrong line, 2 for what cannot begin."""
+    """The exit code is 0 when all tests passed, 1 with a wrong line, 2 when the tests could not start."""
     material(AvroFormat(), tmp_path)
     assert main(["avro", str(tmp_path)]) == 0
     (tmp_path / "wrong.jsonl").write_text('{"id": "bad-line", "format": "avro", "schema": "1", "valid": true}')
@@ -215,7 +215,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ["[]", '{"id": "1"}', '{"id": "1", "format": "x"}', '{"id": "1", "format": "x", "compatible": true, "new": ""}'],
 )
 def test_lines_that_state_nothing_are_refused(line: str, tmp_path: Path) -> None:
-    """A line that is no case says where it stands."""
+    """The error for a line that is no case names its place."""
     file = tmp_path / "cases.jsonl"
     file.write_text(f"\n{line}\n")
     with pytest.raises(InvalidRequest, match=r"cases\.jsonl, line 2"):
@@ -232,7 +232,7 @@ def test_lines_that_state_nothing_are_refused(line: str, tmp_path: Path) -> None
     ],
 )
 def test_pairs(direction: str, transitive: bool, expected: list[tuple[str, str]], tmp_path: Path) -> None:
-    """Direction and history decide who reads what."""
+    """Direction and history decide which schemas are compared, and which of them is the reader."""
     file = tmp_path / "cases.jsonl"
     case = {"id": "1", "format": "x", "compatible": True, "old": "b", "new": "c", "history": ["a", "b"]}
     file.write_text(json.dumps({**case, "direction": direction, "transitive": transitive}))

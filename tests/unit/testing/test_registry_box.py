@@ -1,4 +1,4 @@
-"""The registry in a box: real answers without a port, failures on purpose, a fixture on a port."""
+"""The registry for tests: real responses without a port, injected failures, and a fixture with a port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROTO = 'syntax = "proto3"; message Order { int64 id = 1; }'
 
 
 def test_a_client_gets_real_answers() -> None:
-    """What is registered is there, with its ids, and rules hold."""
+    """Registered schemas have ids, and compatibility rules apply."""
     with registry({"a": ORDER, "b": Schema(PROTO, "PROTOBUF")}) as box:
         assert [row.id for row in box.registered] == [1, 2]
         assert box.client.subjects() == ["a", "b"]
@@ -32,7 +32,7 @@ def test_a_client_gets_real_answers() -> None:
 
 
 async def test_a_client_that_is_awaited() -> None:
-    """The same box serves clients of this event loop, and any ASGI transport."""
+    """The same registry serves async clients of this event loop, and any ASGI transport."""
     async with registry([("s", '"int"'), ("s", '"long"')]) as box:
         assert await box.async_client.versions("s") == [1, 2]
         async with AsyncSchemaRegistryClient(box.url, transport=httpx.ASGITransport(box.app)) as client:
@@ -41,7 +41,7 @@ async def test_a_client_that_is_awaited() -> None:
 
 
 def test_schemas_come_from_a_folder(tmp_path: Path) -> None:
-    """A file is a subject, a folder its versions in the order of their numbers."""
+    """A file is a subject; a folder contains the versions of a subject in the order of their numbers."""
     (tmp_path / "one.proto").write_text(PROTO)
     (tmp_path / "many").mkdir()
     for number, kind in ((10, "double"), (2, "long"), (1, "int")):
@@ -52,7 +52,7 @@ def test_schemas_come_from_a_folder(tmp_path: Path) -> None:
 
 
 def test_other_clients_need_no_port_either() -> None:
-    """A blocking httpx client speaks to any dialect of the box."""
+    """A blocking httpx client can use any dialect of the registry."""
     with registry({"s": '"string"'}) as box, httpx.Client(transport=box.transport, base_url=box.url) as http:
         assert http.get("/subjects").json() == ["s"]
         assert http.get("/api/journal").status_code == 200
@@ -68,7 +68,7 @@ def test_a_body_may_come_in_pieces() -> None:
 
 
 def test_settings_are_those_of_the_server() -> None:
-    """They are checked as those of a file are."""
+    """Settings take effect, and unknown ones raise an error."""
     with registry(mode_mutable=False) as box, pytest.raises(SteleError):
         box.client.set_mode("READONLY")
     with pytest.raises(InvalidRequest, match="nonsense"):
@@ -76,7 +76,7 @@ def test_settings_are_those_of_the_server() -> None:
 
 
 def test_requests_fail_on_purpose() -> None:
-    """As often as told, for the paths and methods told, and a patient client gets over it."""
+    """Requests fail for the given paths and methods, the given number of times; a client with retries succeeds."""
     with registry({"s": '"string"'}) as box:
         box.fail("/subjects/*", method="GET", status=503, times=2)
         for _ in range(2):
@@ -98,7 +98,7 @@ def test_requests_fail_on_purpose() -> None:
 
 
 def test_answers_come_late_on_purpose() -> None:
-    """A latency alone lets the request through."""
+    """A failure with only a latency delays the request and lets it through."""
     with registry({"s": '"string"'}) as box:
         box.fail(latency=0.2)
         begin = time.monotonic()
@@ -108,7 +108,7 @@ def test_answers_come_late_on_purpose() -> None:
 
 @pytest.mark.parametrize("port", [None, 0])
 def test_connections_drop_on_purpose(port: int | None) -> None:
-    """In process and on a port, a client sees a connection that ended, and may come back."""
+    """In process and on a port, a client gets a connection error, and its next request succeeds."""
     with registry({"s": '"string"'}, port=port) as box:
         box.fail(drop=True)
         with pytest.raises(RegistryUnreachable):
@@ -117,7 +117,7 @@ def test_connections_drop_on_purpose(port: int | None) -> None:
 
 
 async def test_connections_drop_for_awaited_clients() -> None:
-    """As for blocking ones."""
+    """An async client gets a connection error, and its next request succeeds."""
     async with registry({"s": '"string"'}) as box:
         box.fail(drop=True)
         with pytest.raises(RegistryUnreachable):
@@ -126,7 +126,7 @@ async def test_connections_drop_for_awaited_clients() -> None:
 
 
 def test_a_box_can_be_emptied() -> None:
-    """Subjects, ids, settings and failures begin anew."""
+    """`reset` removes subjects, ids, settings and failures."""
     with registry({"s": '"string"'}) as box:
         box.client.set_config("NONE")
         box.fail(status=503, times=-1)
@@ -138,18 +138,18 @@ def test_a_box_can_be_emptied() -> None:
 
 @pytest.mark.stele_schemas({"s": '"string"'})
 def test_the_fixture_is_on_a_port(stele_registry: RegistryBox) -> None:
-    """Any HTTP client reaches it."""
+    """Any HTTP client can reach the fixture."""
     with urllib.request.urlopen(f"{stele_registry.url}/subjects") as answer:
         assert json.load(answer) == ["s"]
 
 
 def test_the_fixture_begins_empty(stele_registry: RegistryBox) -> None:
-    """Whatever the test before did."""
+    """The fixture is empty, whatever the test before registered."""
     assert stele_registry.client.subjects() == []
 
 
 def test_a_function_is_called_before_an_answer() -> None:
-    """What another client does at the worst moment, once: the request that met it sees the result."""
+    """`call_before` runs the function once before the request is answered, and the request sees its effect."""
     with registry() as box:
         box.call_before("/schemas/ids/1", lambda: box.client.register("s", Schema('"int"')), method="GET")
         assert box.client.schema_by_id(1).text == '"int"'
@@ -159,7 +159,7 @@ def test_a_function_is_called_before_an_answer() -> None:
 
 
 def test_the_port_keeps_connections_longer_than_clients_do() -> None:
-    """A client never sends on a connection that the server is about to close."""
+    """The server keeps idle connections longer than clients do, so no client sends on a closing connection."""
     with RegistryBox(port=0) as box:
         assert box._listener is not None
         expiry = httpx.Limits().keepalive_expiry
@@ -168,7 +168,7 @@ def test_the_port_keeps_connections_longer_than_clients_do() -> None:
 
 
 def test_the_port_obeys_the_setting_of_idle_connections() -> None:
-    """A setting that a test gives has its effect."""
+    """The setting `idle_seconds` takes effect."""
     with RegistryBox(port=0, idle_seconds=7) as box:
         assert box._listener is not None
         assert box._listener._uvicorn.config.timeout_keep_alive == 7

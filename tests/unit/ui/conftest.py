@@ -25,12 +25,12 @@ _STATUS = {"name": "status", "type": "string"}
 
 
 def make_order(*fields: dict[str, Any]) -> dict[str, Any]:
-    """A record with these fields behind its number."""
+    """Return a record schema with these fields after its id."""
     return {"type": "record", "name": "Order", "namespace": "org.shop", "doc": "An order.", "fields": [_ID, *fields]}
 
 
 def open_server(**settings: Any) -> Iterator[tuple[InProcessServer, httpx.Client]]:
-    """A server with these settings, a client of it, and the end of both."""
+    """Yield a server with these settings and its client, and close both at the end."""
     server = InProcessServer(ServerSettings(store="memory:", **settings))
     with httpx.Client(transport=InProcessTransport(server), base_url="http://127.0.0.1:8081") as client:
         yield server, client
@@ -38,7 +38,7 @@ def open_server(**settings: Any) -> Iterator[tuple[InProcessServer, httpx.Client
 
 
 def open_client(**settings: Any) -> Iterator[httpx.Client]:
-    """A client of a server with these settings, and the end of both."""
+    """Yield a client of a server with these settings, and close both at the end."""
     for _, client in open_server(**settings):
         yield client
 
@@ -53,7 +53,7 @@ def register(client: httpx.Client, subject: str, schema: Any, prefix: str = "", 
 
 @pytest.fixture(scope="package")
 def client() -> Iterator[httpx.Client]:
-    """A client of a server with something on every page; tests change nothing in it."""
+    """A client of a server with content for every page; tests change nothing in it."""
     for client in open_client():
         reference = {"name": "org.shop.Address", "subject": "address", "version": 1}
         register(client, "address", ADDRESS)

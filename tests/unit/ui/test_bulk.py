@@ -1,4 +1,4 @@
-"""Several subjects at once: deletion in the order of references, policies, a file; each succeeds or fails alone."""
+"""Actions on several subjects: deletion in the order of references, policies, a file. Each succeeds or fails alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _USES = {"name": "address", "type": ["null", "org.shop.Address"], "default": Non
 
 
 def test_subjects_are_deleted_after_those_that_refer_to_them() -> None:
-    """The order in which they were chosen does not matter; what others still refer to stays, and says why."""
+    """Subjects are deleted in any order of choice; a subject that others still refer to stays, with the reason."""
     for client in open_client():
         register(client, "address", ADDRESS)
         register(client, "orders", make_order(_USES), references=[_REFERENCE])
@@ -29,7 +29,7 @@ def test_subjects_are_deleted_after_those_that_refer_to_them() -> None:
 
 
 def test_a_policy_is_set_for_all_of_them() -> None:
-    """Also of subjects in namespaces; `inherit` takes it away again, and the page shows what is in force."""
+    """A policy is set, also in namespaces; `inherit` removes it, and the page shows the policy in force."""
     for client in open_client():
         register(client, "orders", '"int"')
         register(client, "orders", '"int"', prefix="/contexts/.team")
@@ -44,7 +44,7 @@ def test_a_policy_is_set_for_all_of_them() -> None:
 
 
 def test_the_list_leads_to_them_and_they_are_saved_as_a_file() -> None:
-    """The names in the list are those that the page takes; the file holds the chosen subjects alone."""
+    """The page accepts the names in the list; the file holds only the chosen subjects."""
     for client in open_client():
         register(client, "orders", '"int"')
         register(client, "payments", '"int"')
@@ -60,7 +60,7 @@ def test_the_list_leads_to_them_and_they_are_saved_as_a_file() -> None:
 
 
 def test_what_is_no_choice_is_refused() -> None:
-    """Nothing chosen, no subject, too many of them, an unknown action; read-only pages change nothing."""
+    """Empty choices, invalid names, too many subjects and unknown actions are rejected, as are changes if read-only."""
     for client in open_client():
         register(client, "orders", '"int"')
         assert client.post("/ui/bulk.json", json={"action": "delete"}).status_code == 422

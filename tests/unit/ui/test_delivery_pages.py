@@ -1,4 +1,4 @@
-"""Pages of exporters and replications: what they show, what their forms do, and whom they refuse."""
+"""Pages of exporters and replications: their content, the effect of their forms, and the rights that they need."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ READ_ONLY = "These pages are read-only (setting ui_read_only)."
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[InProcessServer, httpx.Client]]:
-    """A server with a public URL that carries nothing over, and a client; each test has things of its own names."""
+    """A server with a public URL that delivers nothing, and its client. Each test uses names of its own."""
     yield from open_server(event_delivery=False, public_url="https://registry.example.org")
 
 
 @pytest.fixture
 def client(running: tuple[InProcessServer, httpx.Client]) -> httpx.Client:
-    """The client alone."""
+    """The client of that server."""
     return running[1]
 
 
 def send(client: httpx.Client, path: str, **fields: Any) -> httpx.Response:
-    """The answer to a form, as a browser sends it."""
+    """Return the response to a form that is sent as a browser sends it."""
     return client.post(path, data=fields)
 
 
@@ -48,7 +48,7 @@ def send(client: httpx.Client, path: str, **fields: Any) -> httpx.Response:
 
 
 def test_an_exporter_is_what_the_api_would_have_made(client: httpx.Client) -> None:
-    """The form defines it; the page, its twin and the API show the same, without credentials."""
+    """The form creates an exporter; the page, its twin and the API show the same, without credentials."""
     response = send(
         client,
         "/ui/exporters",
@@ -72,7 +72,7 @@ def test_an_exporter_is_what_the_api_would_have_made(client: httpx.Client) -> No
 
 
 def test_saving_an_exporter_keeps_what_is_hidden(client: httpx.Client) -> None:
-    """What the form shows, sent back, changes nothing; fields that are left out stay; each field can be changed."""
+    """Sending the unchanged form changes nothing; missing fields keep their values; each field can be changed."""
     path = "/ui/exporters/kept"
     assert client.post("/exporters", json={"name": "kept", "config": CONFIG, "subjects": ["a", "b"]}).is_success
     before = client.get("/exporters/kept").json()
@@ -106,7 +106,7 @@ def test_saving_an_exporter_keeps_what_is_hidden(client: httpx.Client) -> None:
 def test_what_is_wrong_with_an_exporter_stands_at_its_field(
     client: httpx.Client, fields: dict[str, str], field: str
 ) -> None:
-    """A refused form is shown again with the entries and the reason; nothing is made."""
+    """A rejected form is shown again with its values and the reason at the field; nothing is created."""
     client.post("/exporters", json={"name": "twice"})
     known = client.get("/exporters").json()
     body = {"name": "new", **fields}
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_an_exporter_stands_at_its_field(
 
 
 def test_exporters_pause_resume_reset_and_end(client: httpx.Client) -> None:
-    """Each button does what the API does."""
+    """Each button has the effect of the API's endpoint."""
     assert client.post("/exporters", json={"name": "e", "subjects": ["none"], "config": CONFIG}).is_success
     path = "/ui/exporters/e"
     assert 'value="pause"' in client.get(path).text
@@ -145,7 +145,7 @@ def test_exporters_pause_resume_reset_and_end(client: httpx.Client) -> None:
 
 
 def test_a_replication_is_what_the_api_would_have_made(client: httpx.Client) -> None:
-    """The form begins it; the page, its twin and the API show the same, without credentials."""
+    """The form creates a replication; the page, its twin and the API show the same, without credentials."""
     fields = {"subjects": "orders-*\r\n:.team:*", "namespace": "copies", "settings": "all", "poll_seconds": "2.5"}
     response = send(client, "/ui/replications", **OTHER, **fields)
     assert (response.status_code, response.headers.get("location")) == (303, "/ui/replications/main?done=created"), (
@@ -164,7 +164,7 @@ def test_a_replication_is_what_the_api_would_have_made(client: httpx.Client) -> 
 
 
 def test_replications_pause_resume_and_end(client: httpx.Client) -> None:
-    """Each button does what the API does."""
+    """Each button has the effect of the API's endpoint."""
     assert send(client, "/ui/replications", **{**OTHER, "name": "r", "direction": "push"}).status_code == 303
     path = "/ui/replications/r"
     assert "~ paused" in client.get(path).text
@@ -195,7 +195,7 @@ def test_replications_pause_resume_and_end(client: httpx.Client) -> None:
     ],
 )
 def test_what_is_wrong_with_a_replication_is_said(client: httpx.Client, fields: dict[str, str], field: str) -> None:
-    """A refused form is shown again with the entries, but no credentials; nothing is made."""
+    """A rejected form is shown again with its values, but without credentials; nothing is created."""
     send(client, "/ui/replications", **{**OTHER, "name": "again"})
     known = client.get("/api/replications").json()["replications"]
     body = {**OTHER, "name": "new", **fields}
@@ -212,7 +212,7 @@ def test_what_is_wrong_with_a_replication_is_said(client: httpx.Client, fields: 
 def test_conflicts_stand_by_subject_and_reason_with_their_fix(
     running: tuple[InProcessServer, httpx.Client],
 ) -> None:
-    """Versions with one reason share a row; codes that a later release invents are shown as they are."""
+    """Versions with one reason share a row; unknown codes of later releases are shown unchanged."""
     server, client = running
     send(client, "/ui/replications", **{**OTHER, "name": "conflicting"})
     rows = [StoredConflict("team", "orders", number, "number_taken", "another one") for number in (1, 2)]
@@ -232,7 +232,7 @@ def test_conflicts_stand_by_subject_and_reason_with_their_fix(
 
 
 def test_without_a_public_url_no_replication_begins() -> None:
-    """The page says what is missing, offers no button, and refuses the form with the same words."""
+    """Without a public URL, the page states what is missing, offers no button, and rejects the form."""
     for client in open_client():
         page = client.get("/ui/replications")
         assert "This server has no public_url" in page.text
@@ -246,7 +246,7 @@ def test_without_a_public_url_no_replication_begins() -> None:
 
 
 def test_read_only_pages_show_everything_and_change_nothing() -> None:
-    """Every button is disabled with the reason, although the right to see is the right to change; forms are refused."""
+    """Every button is disabled with the reason, although one right permits both view and change; forms are rejected."""
     for client in open_client(ui_read_only=True, public_url="https://registry.example.org"):
         assert client.post("/exporters", json={"name": "e", "subjects": ["none"]}).is_success
         body = {"name": "r", "direction": "push", "registry": {"url": "http://127.0.0.1:1"}, "state": "paused"}
@@ -262,7 +262,7 @@ def test_read_only_pages_show_everything_and_change_nothing() -> None:
 
 @pytest_asyncio.fixture
 async def world() -> AsyncIterator[World]:
-    """A registry with somebody who may manage exporters and export, and somebody who may only read."""
+    """A registry with a user who may manage exporters and export, and a user who may only read."""
     registry = await Registry.open(await open_log("memory:"))
     access_world = World(registry, public_url="https://registry.example.org")
     rules = [AccessRule("user:carrier", ("manage-exporters", "export")), AccessRule("user:reader", ("reader",))]
@@ -272,7 +272,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def test_missing_rights_are_named(world: World) -> None:
-    """Who may not import cannot follow, and reads why; who may not manage exporters finds the menu closed."""
+    """The pages name a missing right: of a user who may not import, and of a user who may not manage exporters."""
     page = (await world.ask("carrier", "GET", "/ui/replications.json")).json()
     assert (page["pull_refusal"], page["push_refusal"]) == ("You need the right `import` on the registry.", "")
     assert page["entered"]["direction"] == "push", "what he may do is chosen"
@@ -289,7 +289,7 @@ async def test_missing_rights_are_named(world: World) -> None:
 
 
 async def test_an_exporter_belongs_to_who_saved_it_last(world: World) -> None:
-    """As in the API, it exports what he may read."""
+    """The user who saves an exporter is its owner, as in the API."""
     kind = {"content-type": "application/x-www-form-urlencoded"}
     assert (await world.ask("carrier", "POST", "/ui/exporters", b"name=mine", **kind)).status_code == 303
     state = (await world.ask("carrier", "GET", "/ui/exporters/mine/state.json")).json()
@@ -298,6 +298,6 @@ async def test_an_exporter_belongs_to_who_saved_it_last(world: World) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n")).filter(str.strip)))
 def test_lines_of_a_field_come_back(lines: list[str]) -> None:
-    """Whatever characters the lines have, with either end of line."""
+    """Lines with any characters and either line end are split as they were joined."""
     for end in ("\n", "\r\n", "\n\n"):
         assert split_lines(end.join(lines)) == lines

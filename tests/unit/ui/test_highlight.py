@@ -1,4 +1,4 @@
-"""Colours of schema texts: nothing is lost, nothing becomes markup."""
+"""Syntax highlighting of schema texts: no text is lost, and none becomes markup."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ TEXTS = st.text(alphabet='{}[]":,<>&/*#-+@ \n\\abntrue01.=\u202e', max_size=200)
 
 
 def strip_tags(markup: str) -> str:
-    """The text that a browser shows."""
+    """Return the text that a browser shows."""
     return html.unescape(re.sub(r"</?span[^>]*>", "", markup))
 
 
 @given(TEXTS, st.sampled_from(["avro", "json", "protobuf", "thrift", "xsd", "opaque"]))
 def test_a_text_is_shown_whole(text: str, format_name: str) -> None:
-    """Without the elements around its parts, the markup is the text."""
+    """The markup without its elements is the text."""
     markup = highlight_text(text, format_name)
     assert strip_tags(markup) == text
     assert not re.search(r"<(?!/?span)", markup)
@@ -28,14 +28,14 @@ def test_a_text_is_shown_whole(text: str, format_name: str) -> None:
 
 @given(TEXTS)
 def test_a_diff_is_shown_whole(text: str) -> None:
-    """Each line is there, marked by its first character."""
+    """The markup has every line, marked according to its first character."""
     markup = highlight_diff(text)
     assert strip_tags(markup) == text + "\n"
     assert not re.search(r"<(?!/?span)", markup)
 
 
 def test_words_have_their_kind() -> None:
-    """Keys, strings, words, numbers and comments are told apart."""
+    """Keys, strings, words, numbers and comments have different classes."""
     assert highlight_text('{"a": "b", "c": null, "d": 1}', "avro") == (
         '{<span class="k">&#34;a&#34;</span>: <span class="s">&#34;b&#34;</span>, '
         '<span class="k">&#34;c&#34;</span>: <span class="w">null</span>, '

@@ -1,4 +1,4 @@
-"""Names, docs and texts that want to be markup, turn the line round or have no end: every page shows them as text."""
+"""Names, docs and texts with markup, direction overrides or extreme length: every page shows them as text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("template", list_html_templates())
 def test_texts_stay_texts(hostile: httpx.Client, template: str) -> None:
-    """No page has markup that somebody else wrote, and none has no end."""
+    """No page contains markup from a name or text, and the size of every page is limited."""
     for address in find_addresses(hostile, template):
         answer = hostile.get(address)
         assert answer.status_code in ({200, 404, 422} if "?" in address else {200}), (address[:200], answer.text)
@@ -53,7 +53,7 @@ def test_texts_stay_texts(hostile: httpx.Client, template: str) -> None:
 
 
 def test_names_are_shown_whole(hostile: httpx.Client) -> None:
-    """The page of a subject has its name as it is, in an element that keeps its direction to itself."""
+    """The page of a subject has its unchanged name, in an element that isolates the text direction."""
     for name in NAMES:
         text = hostile.get(f"/ui/subjects/{quote(name, safe='')}").text
         (title,) = re.findall(r"<h1[^>]*><bdi>(.*?)</bdi></h1>", text, re.DOTALL)
@@ -76,7 +76,7 @@ def test_links_lead_to_what_they_name(hostile: httpx.Client) -> None:
 
 
 def test_error_pages_show_texts(hostile: httpx.Client) -> None:
-    """What an error says of a name is text, too."""
+    """A name in an error is shown as text, too."""
     for name in (SCRIPT, "n" * 10_000):
         answer = hostile.get(f"/ui/subjects/{quote('x' + name, safe='')}")
         assert answer.status_code == 404

@@ -1,4 +1,4 @@
-"""The stream that the journal's page follows: what it sends, whom it lets in, and when it ends."""
+"""The stream that the journal page follows: its content, its access control, and its end."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from stele.ui import open_feeds
 from stele.ui.work import journal_feed
 
 SECONDS = 60.0
-"""How long a test waits for what should come at once."""
+"""Maximum time in seconds that a test waits for an immediate effect."""
 
 
 @pytest.fixture(scope="module")
 def server_and_client() -> Iterator[tuple[InProcessServer, httpx.Client]]:
-    """A server whose requests, and so its streams, may take long."""
+    """A server and a client; its requests, and therefore its streams, have a high time limit."""
     yield from open_server()
 
 
 @pytest.fixture
 def server(server_and_client: tuple[InProcessServer, httpx.Client]) -> InProcessServer:
-    """That server."""
+    """The server."""
     return server_and_client[0]
 
 
@@ -41,7 +41,7 @@ def client(server_and_client: tuple[InProcessServer, httpx.Client]) -> httpx.Cli
 
 
 class Stream:
-    """One stream, as an HTTP server would serve it to a browser that can leave."""
+    """One stream, as an HTTP server would send it to a browser that can disconnect."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -51,7 +51,7 @@ class Stream:
         self._is_read = False
 
     async def receive(self) -> dict[str, Any]:
-        """The request, and its end when the browser leaves."""
+        """Return the request, and a disconnect when the browser leaves."""
         if not self._is_read:
             self._is_read = True
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -59,7 +59,7 @@ class Stream:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
-        """Keep what the server sends."""
+        """Store a message of the server."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         else:
@@ -67,20 +67,20 @@ class Stream:
         self._news.set()
 
     async def wait_for(self, is_there: Callable[[str], object]) -> None:
-        """Wait until the text of the stream is as it should be."""
+        """Wait until a condition holds for the text of the stream."""
         async with asyncio.timeout(SECONDS):
             while not is_there(self.text):
                 self._news.clear()
                 await self._news.wait()
 
     def list_subjects(self) -> list[str]:
-        """The subjects of all rows, in the order of the events."""
+        """Return the subjects of all rows, in the order of the events."""
         return re.findall(r'class="title" href="[^"]*"><bdi>([^<]*)', self.text)
 
 
 @asynccontextmanager
 async def follow(server: InProcessServer, query: str = "", **headers: str) -> AsyncIterator[Stream]:
-    """A stream of the journal; the browser leaves at the end, and then nothing of it goes on."""
+    """Yield a stream of the journal; the browser disconnects at the end, and no task of the stream remains."""
     stream = Stream()
     scope = {
         "type": "http",
@@ -117,7 +117,10 @@ async def post(server: InProcessServer, subject: str) -> None:
 
 
 def test_new_rows_come_in_order(server: InProcessServer, client: httpx.Client) -> None:
-    """A stream begins now; what is registered comes once, newest first in an event, with the record to go on behind."""
+    """A stream begins at the end of the log. New entries arrive once, newest first in an event.
+
+    Each event has the id of the record after which a later stream continues.
+    """
     register(client, "before", '"int"')
 
     async def run() -> Stream:
@@ -141,7 +144,7 @@ def test_new_rows_come_in_order(server: InProcessServer, client: httpx.Client) -
 
 
 def test_a_stream_goes_on_where_the_last_one_ended(server: InProcessServer, client: httpx.Client) -> None:
-    """`Last-Event-ID` of the browser counts before the query; what came in between is sent at once."""
+    """`Last-Event-ID` takes precedence over the query; entries that were missed are sent at once."""
     end = client.get("/api/journal?limit=0").json()["end"]
     register(client, "meanwhile", '"int"')
 
@@ -155,7 +158,7 @@ def test_a_stream_goes_on_where_the_last_one_ended(server: InProcessServer, clie
 
 
 def test_filters_hold(server: InProcessServer) -> None:
-    """Rows that the page's filter leaves out do not come, and the stream goes on behind them."""
+    """Rows that do not match the page's filter are not sent, and the stream continues after them."""
 
     async def run() -> Stream:
         async with follow(server, "kind=registered&subject=wanted") as stream:
@@ -169,14 +172,14 @@ def test_filters_hold(server: InProcessServer) -> None:
 
 
 def test_bad_queries_are_refused_before_the_stream(client: httpx.Client) -> None:
-    """A query that means nothing gets a status, not a stream that breaks."""
+    """An invalid query has an error status instead of a stream that breaks."""
     assert client.get("/ui/journal/feed?after=x").status_code == 422
     assert client.get("/ui/journal/feed?kind=a&kind=b").status_code == 422
     assert client.get("/ui/journal/feed", headers={"last-event-id": "-1"}).status_code == 422
 
 
 def test_streams_are_bounded(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One caller has so many streams and all have so many; who left makes room for the next."""
+    """The number of streams is limited per caller and in total; a closed stream makes room for another."""
 
     async def run() -> None:
         async with follow(server) as first, follow(server) as second:
@@ -195,7 +198,7 @@ def test_streams_are_bounded(server: InProcessServer, monkeypatch: pytest.Monkey
 
 
 def test_who_leaves_ends_the_work(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the browser has gone nobody reads the log for it, however much is written."""
+    """After the browser disconnects, its stream no longer reads the log."""
     reads: list[int] = []
 
     async def count_reads(registry: Any, after: int, limit: int) -> Any:
@@ -218,7 +221,7 @@ def test_who_leaves_ends_the_work(server: InProcessServer, monkeypatch: pytest.M
 
 
 def test_a_busy_log_costs_a_stream_little(server: InProcessServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes during the rest after an event comes together: the log is read once for all of it."""
+    """Entries during the pause after an event share the next event: the log is read once for all of them."""
     monkeypatch.setattr(journal_feed, "_PAUSE_SECONDS", 1.0)
     rests: list[int] = []
 
@@ -236,7 +239,7 @@ def test_a_busy_log_costs_a_stream_little(server: InProcessServer, monkeypatch: 
 
 
 def test_a_stream_ends_before_the_time_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stream ends by itself, without an error, and says when to ask again."""
+    """The stream ends without an error before the time limit, and states when to reconnect."""
     assert journal_feed._SHARE_OF_LIMIT <= 0.8
     monkeypatch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.02)  # the rest is for a busy machine
     for _, client in open_server(request_seconds=60):

@@ -1,4 +1,4 @@
-"""People log in to the pages: sessions begin, count for pages only, and end with what they stand for."""
+"""Logins to the pages: sessions begin, are valid for pages only, and end together with their credentials."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCRIPT = "<script>alert(1)</script>"
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
-    """Users with passwords; the name of one is a script."""
+    """A password file; the name of one user is a script."""
     path = tmp_path / "users"
     path.write_text(bcrypt_line("ann", "one") + bcrypt_line("bob", "two") + bcrypt_line(SCRIPT, "three"))
     return path
@@ -34,7 +34,7 @@ def users(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server_and_client(tmp_path: Path, users: Path) -> Iterator[tuple[InProcessServer, httpx.Client]]:
-    """A server that asks everybody who he is; ann may do everything, others read."""
+    """A server that authenticates every request; `ann` may do everything, other users may read."""
     (tmp_path / "keys.json").write_bytes(httpx.Response(200, json=ISSUER.key_set).content)
     yield from open_server(
         authentication=("basic", "keys", "oidc"),
@@ -58,12 +58,12 @@ ISSUER = TokenIssuer()
 
 
 def log_in(client: httpx.Client, user: str = "ann", password: str = "one", **fields: str) -> httpx.Response:
-    """The answer to the login form as a page of this server sends it."""
+    """Return the response to the login form, sent as from a page of this server."""
     return client.post("/ui/login", data={"user": user, "password": password, **fields}, headers=OWN)
 
 
 def test_a_page_leads_to_the_login_and_on_to_itself(client: httpx.Client) -> None:
-    """Who has not logged in is sent to the form; after it he is where he wanted to be, under his name, until logout."""
+    """A request without a session leads to the login and then back to its page; the session lasts until the logout."""
     sent = client.get("/ui/journal?kind=registered")
     assert (sent.status_code, "www-authenticate" in sent.headers) == (303, False)
     assert sent.headers["location"] == "/ui/login?next=%2Fjournal%3Fkind%3Dregistered"
@@ -87,7 +87,7 @@ def test_a_page_leads_to_the_login_and_on_to_itself(client: httpx.Client) -> Non
 
 
 def test_a_copy_of_a_cookie_ends_with_the_logout(client: httpx.Client) -> None:
-    """Who kept a copy of the cookie is out when its owner logs out, and a login after it is another session."""
+    """A copy of the cookie is invalid after the logout, and the next login creates another session."""
     log_in(client)
     cookie = client.cookies[COOKIE]
     client.post("/ui/logout", headers=OWN)
@@ -99,7 +99,7 @@ def test_a_copy_of_a_cookie_ends_with_the_logout(client: httpx.Client) -> None:
 
 
 def test_another_node_takes_a_session_and_hears_of_its_end(tmp_path: Path, users: Path) -> None:
-    """Nodes with one key take one another's sessions, and a logout on one counts on all."""
+    """Nodes with the same key accept each other's sessions, and a logout on one node is valid on all."""
     (tmp_path / "key").write_bytes(b"k" * 32)
     settings = ServerSettings(
         store=f"sqlite:///{tmp_path}/store.db",
@@ -139,7 +139,7 @@ def test_tokens_and_keys_log_in(client: httpx.Client) -> None:
 
 
 def test_wrong_credentials_are_refused_alike_and_noted(client: httpx.Client, tmp_path: Path) -> None:
-    """A wrong password and an unknown user get the same answer, no cookie and no dialog, and are in the trail."""
+    """A wrong password and an unknown user get the same response, no cookie and no browser dialog, and are audited."""
     answers = [log_in(client, "ann", "wrong"), log_in(client, "nobody", "one")]
     for each in answers:
         assert (each.status_code, "www-authenticate" in each.headers, "set-cookie" in each.headers) == (
@@ -158,7 +158,7 @@ def test_wrong_credentials_are_refused_alike_and_noted(client: httpx.Client, tmp
 
 
 def test_sessions_count_for_pages_of_this_server_only(client: httpx.Client) -> None:
-    """The cookie opens no API; a change needs the origin of this server, and neither another nor none will do."""
+    """The cookie gives no access to APIs; a change needs an `Origin` header with the origin of this server."""
     log_in(client)
     cookie = {"cookie": f"{COOKIE}={client.cookies[COOKIE]}"}
     assert client.get("/subjects", headers=cookie).status_code == 401
@@ -171,7 +171,7 @@ def test_sessions_count_for_pages_of_this_server_only(client: httpx.Client) -> N
 
 
 def test_another_site_cannot_log_somebody_in_or_out(client: httpx.Client) -> None:
-    """A form of another site begins no session under another name, and ends none."""
+    """A form of another site neither begins nor ends a session."""
     form = {"user": "bob", "password": "two"}
     assert client.post("/ui/login", data=form, headers=FOREIGN).status_code == 403
     assert COOKIE not in client.cookies
@@ -197,7 +197,7 @@ def test_planted_and_forged_cookies_are_none(client: httpx.Client) -> None:
 def test_a_session_ends_with_time_and_with_its_password(
     client: httpx.Client, users: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its time a session is over; and at once where its user is no longer in the password file."""
+    """A session ends after its maximum length, and when its user is removed from the password file."""
     log_in(client)
     assert client.get("/ui/journal").status_code == 200
     with monkeypatch.context() as later:
@@ -216,7 +216,7 @@ def test_a_session_ends_with_time_and_with_its_password(
     ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nset-cookie: a=b", "javascript:alert(1)"],
 )
 def test_the_login_leads_to_pages_of_this_server_only(client: httpx.Client, place: str) -> None:
-    """Whatever a link to the form says, it leads below the pages."""
+    """The login redirects to a page below `/ui` only, whatever address its link contains."""
     location = log_in(client, next=place).headers["location"]
     assert location.startswith("/ui")
     assert "\n" not in location
@@ -224,7 +224,7 @@ def test_the_login_leads_to_pages_of_this_server_only(client: httpx.Client, plac
 
 
 def test_rights_decide_and_names_are_text(client: httpx.Client) -> None:
-    """Who logged in without a right gets a page that names it, no login; a name that is a script is shown as text."""
+    """A missing right of a logged-in user is named on an error page; a user name with markup is shown as text."""
     assert log_in(client, SCRIPT, "three").status_code == 303
     page = client.get("/ui/audit")
     assert page.status_code == 403
@@ -236,7 +236,7 @@ def test_rights_decide_and_names_are_text(client: httpx.Client) -> None:
 
 
 def test_the_cookie_is_secure_with_tls(client: httpx.Client) -> None:
-    """Where the pages are reached by https, browsers send the cookie by https only."""
+    """The cookie of pages that are reached by https is sent by https only."""
     response = client.post(
         "https://127.0.0.1:8081/ui/login",
         data={"user": "ann", "password": "one"},
@@ -246,21 +246,21 @@ def test_the_cookie_is_secure_with_tls(client: httpx.Client) -> None:
 
 
 def test_partial_updates_lead_the_whole_page_to_the_login(client: httpx.Client) -> None:
-    """When a session is over, a page that updates itself goes to the form instead of showing it inside."""
+    """After the end of a session, a partial update of a page redirects the whole page to the login."""
     answer = client.get("/ui/journal", headers={"hx-request": "true"})
     assert (answer.status_code, answer.headers["hx-redirect"]) == (200, "/ui/login?next=%2Fjournal")
     assert client.get("/ui/journal.json").status_code == 401
 
 
 def test_there_is_no_login_where_nobody_is_asked() -> None:
-    """A server that asks nobody who he is has no login page, and one with `ui_session_seconds = 0` has none either."""
+    """A server without authentication has no login page, nor has one with `ui_session_seconds = 0`."""
     for _, open_client in open_server():
         assert open_client.get("/ui/login").status_code == 404
         assert "Log in" not in open_client.get("/ui").text
 
 
 def test_what_anybody_may_see_shows_a_link_to_the_login(users: Path) -> None:
-    """Where requests without credentials are allowed, pages open for nobody in particular and offer to log in."""
+    """If requests without credentials are allowed, pages open for anonymous callers and offer a login."""
     for _, client in open_server(authentication=("basic",), password_file=str(users), anonymous=True):
         before = client.get("/ui")
         assert before.status_code == 200

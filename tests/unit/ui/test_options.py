@@ -1,4 +1,4 @@
-"""Settings of the pages, their files, and what they show of the server around them."""
+"""Settings of the pages, their files, and what they show of the server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_pages_can_be_switched_off() -> None:
 
 
 def test_the_environment_is_on_every_page() -> None:
-    """Name and colour stand at the top, the colour in an attribute that needs no style."""
+    """The name and the colour of the environment are at the top of every page, the colour in an attribute."""
     for client in open_client(ui_environment="production", ui_environment_color="#b00020"):
         for path in ("/ui", "/ui/subjects", "/ui/nothing"):
             text = client.get(path).text
@@ -84,7 +84,7 @@ def test_assets_are_small_and_kept(client: httpx.Client) -> None:
 
 
 def test_files_of_others_are_those_that_are_recorded() -> None:
-    """Each has the hash that the script names, and stands in the list of licences, which the page about shows."""
+    """Each third-party file has the hash in the script, and the page About lists its licence."""
     assert check_files() == []
     for client in open_client():
         licences = client.get("/ui/about.json").json()["licences"]
@@ -96,7 +96,7 @@ def test_files_of_others_are_those_that_are_recorded() -> None:
 
 @pytest.mark.parametrize("ids", ["sequential", "md5"])
 def test_every_dialect_reads_what_its_view_names(ids: str) -> None:
-    """The path on the page of clients is answered with the very version, in plain text or in base64."""
+    """The path that the page of clients shows for a dialect returns the version, in plain text or in base64."""
     for client in open_client(schema_repo_ids=ids):
         for prefix in ("", "/contexts/.team"):
             for number in (1, 2, 3):

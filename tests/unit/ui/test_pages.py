@@ -1,4 +1,4 @@
-"""Every page: HTML and its JSON twin, the policy of its content, and what its address refuses."""
+"""Every page: HTML and its JSON twin, its Content-Security-Policy, and the errors of its address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEMPLATES = [each for each in list_templates() if not any(thing in each for thin
 
 
 def list_paths(template: str) -> list[str]:
-    """Addresses of a page."""
+    """Return addresses of a page."""
     if "{" not in template:
         return [template]
     (name,) = re.findall(r"{(\w+)}", template)
@@ -65,7 +65,7 @@ def test_pages_need_no_exception_from_their_policy(client: httpx.Client, templat
 
 
 def test_no_page_is_forgotten_by_the_tests_in_a_browser() -> None:
-    """Each page has a picture, and so the tests in a browser look at it, too."""
+    """Each page has a screenshot, so the browser tests include it."""
     forgotten = [
         each for each in list_html_templates() if not any(matches_template(path, each) for path in PAGES.values())
     ]
@@ -73,7 +73,7 @@ def test_no_page_is_forgotten_by_the_tests_in_a_browser() -> None:
 
 
 def test_errors_have_pages_of_their_own(client: httpx.Client) -> None:
-    """What is not there and what nobody understands is said on a page, and in JSON to the twin."""
+    """A missing page and an invalid query are reported on a page, and in JSON by the twin."""
     for path, status in (
         ("/ui/nothing", 404),
         ("/ui/subjects/nobody", 404),
@@ -92,7 +92,7 @@ def test_errors_have_pages_of_their_own(client: httpx.Client) -> None:
 
 
 def test_an_empty_registry_shows_commands_that_work() -> None:
-    """Each of the commands to copy is taken by the dialect it is for."""
+    """The dialect of each command to copy accepts it."""
     for client in open_client():
         commands = client.get("/ui/home.json").json()["commands"]
         assert len(commands) == 6
@@ -106,7 +106,7 @@ def test_an_empty_registry_shows_commands_that_work() -> None:
 
 
 def test_refusals_of_the_server_are_pages_too() -> None:
-    """Too many requests, a foreign name of the server and a page of another origin get a page, in JSON to a twin."""
+    """Too many requests, an unknown host name and another origin are reported on a page, and in JSON by a twin."""
     for client in open_client(requests_per_second=0.001, requests_burst=3):
         foreign = client.get("/ui/subjects", headers={"host": "evil.example"})
         twin = client.get("/ui/subjects.json", headers={"host": "evil.example"})
@@ -121,7 +121,7 @@ def test_refusals_of_the_server_are_pages_too() -> None:
 
 
 def test_a_page_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 with the setting that says how long a request may take, on a page and in JSON."""
+    """A page that takes too long has the status 503 and names the setting of the time limit, in HTML and in JSON."""
 
     async def wait_for_ever(self: SubjectIndex) -> None:
         await asyncio.Event().wait()
@@ -136,7 +136,7 @@ def test_a_page_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_home_counts_what_was_refused_today(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused registrations stand on the first page, and lead to the page that says why."""
+    """The home page has the number of refused registrations, with a link to the page of refusals."""
     monkeypatch.setattr(refusals, "_DAY", 10**12)  # the test may run at midnight
     for client in open_client():
         register(client, "orders", '"int"')
@@ -147,7 +147,7 @@ def test_home_counts_what_was_refused_today(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_rulesets_list_the_advice_of_all_formats(client: httpx.Client) -> None:
-    """Each rule says what it asks for and of which formats; those that have to be named say so."""
+    """Each lint rule has its formats, and whether it is on by default."""
     rules = {row["name"]: row for row in client.get("/ui/rulesets.json").json()["advice"]}
     assert rules["ENUM_DEFAULT"]["formats"] == ["avro"]
     assert rules["NAMING"]["is_default"]

@@ -1,4 +1,4 @@
-"""What pages offer to whom: missing rights are named, and what is hidden is nowhere."""
+"""Pages and rights: missing rights are named, and hidden subjects appear nowhere."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_hidden_subjects_are_nowhere(world: World) -> None:
 
 
 async def test_the_feed_of_the_journal_tells_what_may_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream has rows of what its caller may read alone; who may read nothing gets none."""
+    """A stream has only rows that its caller may read; a caller who may read nothing gets no rows."""
     monkeypatch.setattr(journal_feed, "_SHARE_OF_LIMIT", 0.02)
     feed = await world.ask("reader", "GET", "/ui/journal/feed?after=0")
     assert feed.status_code == 200
@@ -74,7 +74,7 @@ async def test_who_may_only_list_learns_names_alone(world: World) -> None:
 
 
 async def test_disabled_controls_name_the_missing_right(world: World) -> None:
-    """Who may not register sees the button disabled, with the right that is missing; who may gets a link."""
+    """A caller without the right to register sees a disabled button with the missing right; others get a link."""
     page = await world.ask("reader", "GET", "/ui/subjects/orders")
     assert page.status_code == 200
     assert "You need the right register on the subject orders." in page.text
@@ -88,7 +88,7 @@ async def test_disabled_controls_name_the_missing_right(world: World) -> None:
 
 
 async def test_modes_that_forbid_writing_disable_controls(world: World) -> None:
-    """In a read-only mode the buttons to register and delete say so; the policy can still be set."""
+    """In a read-only mode, the buttons to register and delete are disabled; the policy can still be set."""
     assert (await world.ask("admin", "PUT", "/mode/orders", {"mode": "READONLY"})).is_success
     page = (await world.ask("admin", "GET", "/ui/subjects/orders/definition.json")).json()
     assert page["head"]["mode"] == "READONLY"

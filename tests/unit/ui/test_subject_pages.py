@@ -1,4 +1,4 @@
-"""The pages of a subject: what each says of versions, fields, changes and references."""
+"""The pages of a subject: versions, fields, changes and references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def long() -> Iterator[httpx.Client]:
 
 
 def test_folded_versions_are_shown_one_by_one_on_demand(long: httpx.Client) -> None:
-    """Harmless versions are folded; the fold leads to a page that draws them, and the two next to them."""
+    """Harmless versions are folded; the fold links to a page that draws them and the versions on both sides."""
     page = long.get("/ui/subjects/many/history").text
     fold = re.search(r'href="([^"]*unfold=(\d+)-(\d+)[^"]*)"', page)
     assert fold is not None
@@ -39,7 +39,7 @@ def test_folded_versions_are_shown_one_by_one_on_demand(long: httpx.Client) -> N
 
 
 def test_fields_say_since_when_they_are_there(client: httpx.Client) -> None:
-    """`since` is the first version of the last stretch that has the field; what is gone is listed apart."""
+    """`since` is the first version of the last run with the field; removed fields are listed separately."""
     page = client.get("/ui/subjects/orders/fields.json").json()
     assert {row["path"]: row["since"] for row in page["rows"]} == {
         "id": 1,
@@ -58,7 +58,7 @@ def test_fields_say_since_when_they_are_there(client: httpx.Client) -> None:
 
 
 def test_a_field_that_came_back_is_as_old_as_its_return() -> None:
-    """A gap ends a stretch."""
+    """The `since` of a field that was removed and added again is the version that added it again."""
     for client in open_client():
         mail = {"name": "mail", "type": "int", "default": 0}
         more, other = ({"name": name, "type": "int", "default": 0} for name in ("more", "other"))
@@ -69,7 +69,7 @@ def test_a_field_that_came_back_is_as_old_as_its_return() -> None:
 
 
 def test_comparisons_say_what_changes_mean(client: httpx.Client) -> None:
-    """The verdicts of both directions, each change with its findings, and the difference of the texts."""
+    """The page has the verdicts of both directions, each change with its findings, and the diff of the texts."""
     page = client.get("/ui/subjects/orders/compare.json?old=3&new=4").json()
     assert (page["old"], page["new"], page["backward"], page["forward"]) == (3, 4, False, True)
     added = next(change for change in page["changes"] if change["path"] == "org.shop.Order.status")
@@ -88,7 +88,7 @@ def test_comparisons_say_what_changes_mean(client: httpx.Client) -> None:
 
 
 def test_versions_of_two_formats_are_compared_as_texts() -> None:
-    """Where nothing else can be compared, the page says so and shows the texts."""
+    """For versions of two formats, the page states the reason and shows the diff of the texts."""
     for client in open_client():
         client.put("/config", content='{"compatibility": "NONE"}', headers=JSON)
         register(client, "s", '"string"')
@@ -99,7 +99,7 @@ def test_versions_of_two_formats_are_compared_as_texts() -> None:
 
 
 def test_rules_say_where_they_come_from(client: httpx.Client) -> None:
-    """The policy is the subject's own, the API's that created it, or that of a level above, and a sentence says it."""
+    """The page has the policy in force as a sentence, and whether the subject, a level above or the default sets it."""
     own = client.get("/ui/subjects/orders/rules.json").json()
     assert (own["policy"]["source"], own["sentence"]) == ("subject", "Every valid schema is taken.")
     inherited = client.get("/ui/subjects/address/rules.json").json()
@@ -109,7 +109,7 @@ def test_rules_say_where_they_come_from(client: httpx.Client) -> None:
 
 
 def test_texts_are_shown_in_several_forms(client: httpx.Client) -> None:
-    """A text of one long line is indented; the author's own, the normalised and the canonical one are a click away."""
+    """A text of one long line is shown indented; the author's, the normalised and the canonical form can be chosen."""
     page = client.get("/ui/subjects/orders/definition.json").json()
     assert page["form"] == "indented"
     assert page["text"].count("\n") > 10
@@ -134,7 +134,7 @@ def test_deleted_versions_are_marked(client: httpx.Client) -> None:
 
 
 def test_the_query_is_the_state(client: httpx.Client) -> None:
-    """Sort, filter and page are in the address, and links keep what they do not change."""
+    """Order, filter and page are in the address, and links keep the values that they do not change."""
     page = client.get("/ui/subjects?format=avro&sort=-changed&ns=.")
     links = [html.unescape(link) for link in re.findall(r'href="(\?[^"]*)"', page.text)]
     assert links
@@ -145,7 +145,7 @@ def test_the_query_is_the_state(client: httpx.Client) -> None:
 
 
 def test_the_matrix_marks_what_another_policy_asks_for(client: httpx.Client) -> None:
-    """The frames move with the policy that is chosen; an unknown one is refused."""
+    """The matrix marks the pairs that the chosen policy requires; an unknown policy is rejected."""
     path = "/ui/subjects/orders/history.json?picture=matrix"
     in_force = client.get(path).json()["matrix"]
     assert (in_force["policy"], in_force["demands"]) == ("NONE", [])
@@ -158,7 +158,7 @@ def test_the_matrix_marks_what_another_policy_asks_for(client: httpx.Client) -> 
 
 
 def test_the_story_line_can_show_what_broke_alone(client: httpx.Client) -> None:
-    """Harmless versions are folded in the picture and left out of the table."""
+    """With `only=breaking`, harmless versions are folded in the picture and left out of the table."""
     page = client.get("/ui/subjects/orders/history?only=breaking").text
     table = page[page.index("The same as a table") :]
     assert table.count("<tr>") < client.get("/ui/subjects/orders/history").text.count("<tr>")

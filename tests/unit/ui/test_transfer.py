@@ -1,4 +1,4 @@
-"""Import and export from the page: a plan that writes nothing, then exactly that plan, or a sentence why not."""
+"""Import and export on the page: a plan that writes nothing, then the import of exactly that plan, or an error."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def server() -> Iterator[httpx.Client]:
 
 
 def send(client: httpx.Client, path: str, **fields: Any) -> Any:
-    """What the JSON twin says to a form."""
+    """Return what the JSON twin answers to a form."""
     return client.post(f"/ui/{path}.json", content=json.dumps(fields), headers=JSON).json()
 
 
 def carry_out(client: httpx.Client, plan: dict[str, Any]) -> Any:
-    """What comes of a plan."""
+    """Return the result of a plan that is carried out."""
     return send(client, "transfer/import", plan=plan["plan"], content=plan["content"])
 
 
 def list_versions(client: httpx.Client) -> list[tuple[str, int, int]]:
-    """Every version of a registry, deleted ones too."""
+    """Return every version of a registry, including deleted ones."""
     rows = client.get("/schemas?deleted=true&subjectPrefix=:*:").json()
     return sorted((row["subject"], row["version"], row["id"]) for row in rows)
 
@@ -88,7 +88,7 @@ def test_a_plan_writes_nothing_and_is_carried_out_as_shown(server: httpx.Client,
 
 
 def test_another_plan_than_the_one_that_was_shown_is_not_carried_out(server: httpx.Client, dump: bytes) -> None:
-    """When the registry has changed since, or contradicts the file by now, nothing is written and the page says so."""
+    """If the registry has changed since the plan was shown, nothing is written and the page reports it."""
     plan = send(server, "transfer", text=dump.decode())
     assert plan["new"] == 4
     assert (
@@ -103,7 +103,7 @@ def test_another_plan_than_the_one_that_was_shown_is_not_carried_out(server: htt
 
 
 def test_modes_of_subjects_come_back(server: httpx.Client, dump: bytes) -> None:
-    """A mode that a subject had of its own is there again; versions of one that takes nothing are refused."""
+    """A subject's own mode is set again after the import; versions of a subject that takes none are refused."""
     for mode, path in (("READWRITE", "orders"), ("READONLY", "address")):
         assert server.put(f"/mode/{path}", content=json.dumps({"mode": mode}), headers=JSON).status_code == 200
     outcome = carry_out(server, send(server, "transfer", text=dump.decode()))
@@ -116,7 +116,7 @@ def test_modes_of_subjects_come_back(server: httpx.Client, dump: bytes) -> None:
 
 
 def test_an_import_ends_in_time(server: httpx.Client, dump: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the time of a request is over the rest is not written, the page says so, and the next plan goes on."""
+    """At the time limit of a request, the import stops, the page reports it, and the next plan has the rest."""
     monkeypatch.setattr(version_import, "_SHARE_OF_LIMIT", 0.0)
     outcome = carry_out(server, send(server, "transfer", text=dump.decode()))
     assert "time" in outcome["outcome"]["stopped"]
@@ -126,7 +126,7 @@ def test_an_import_ends_in_time(server: httpx.Client, dump: bytes, monkeypatch: 
 
 
 def test_packed_files_are_read(server: httpx.Client, dump: bytes) -> None:
-    """A dump may be compressed, either way; a plan carries it so."""
+    """A dump may be compressed by gzip or zstd; a plan carries it compressed."""
     plans = [
         json.loads(server.post("/ui/transfer.json", files={"dump": ("x", data)}).text)
         for data in (dump, gzip.compress(dump), zstd.compress(dump))
@@ -136,7 +136,7 @@ def test_packed_files_are_read(server: httpx.Client, dump: bytes) -> None:
 
 
 def test_an_archive_is_imported(server: httpx.Client, tmp_path: Path) -> None:
-    """An archive of `stele export` is read as well; a note says what of it pages leave out."""
+    """An archive of `stele export` can be imported, too; a note names the parts that pages leave out."""
     path = tmp_path / "registry.stele.zst"
     for other, client in open_server():
         register(client, "orders", make_order())
@@ -166,7 +166,7 @@ def test_an_archive_is_imported(server: httpx.Client, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_dump_is_answered_as_text_on_the_page(server: httpx.Client, data: bytes) -> None:
-    """A damaged file, or another one, is a sentence beside the field: no plan, no error page, and no markup of it."""
+    """A damaged or unrelated file is reported at the field as text, without a plan."""
     for path in ("transfer", "transfer/import"):
         answer = server.post(f"/ui/{path}", files={"dump": ("x", data)})
         assert answer.status_code == 422, answer.text
@@ -177,7 +177,7 @@ def test_what_is_no_dump_is_answered_as_text_on_the_page(server: httpx.Client, d
 
 
 def test_sizes_are_bounded(server: httpx.Client, dump: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What unpacks to too much, or holds too many versions, is refused with what to use instead."""
+    """A file with too many versions or too many unpacked bytes is rejected; the error names the alternative."""
     monkeypatch.setattr(dumps, "MOST_UNPACKED", 1000)
     for pack in (gzip.compress, zstd.compress):
         (problem,) = json.loads(server.post("/ui/transfer.json", files={"dump": ("x", pack(bytes(2000)))}).text)[
@@ -190,7 +190,7 @@ def test_sizes_are_bounded(server: httpx.Client, dump: bytes, monkeypatch: pytes
 
 
 def test_a_file_that_no_form_can_carry_names_the_command(dump: bytes) -> None:
-    """A plan longer than a request may be is shown with the command that imports it; a longer request is refused."""
+    """A plan that is longer than a request may be names the command that imports it; a longer request is rejected."""
     for client in open_client(max_request_bytes=dumps.MOST_UNPACKED // 1024):
         result = send(client, "transfer", text=dump.decode())
         assert result["new"] == 4
@@ -202,7 +202,7 @@ def test_a_file_that_no_form_can_carry_names_the_command(dump: bytes) -> None:
 
 
 def test_read_only_pages_plan_and_import_nothing(dump: bytes) -> None:
-    """The plan is shown with the reason at its button; an import that is sent all the same is refused."""
+    """Read-only pages show the plan with a disabled button and its reason; an import is rejected."""
     for client in open_client(ui_read_only=True):
         plan = send(client, "transfer", text=dump.decode())
         assert plan["new"] == 4
@@ -233,7 +233,7 @@ async def world() -> AsyncIterator[World]:
 
 @pytest.mark.asyncio
 async def test_every_right_is_asked_for(world: World, dump: bytes) -> None:
-    """Whoever lacks one right sees which, and an import that he sends all the same writes nothing."""
+    """A caller who lacks one right sees its name, and an import by that caller writes nothing."""
     body = {"text": dump.decode()}
     for right in RIGHTS:
         caller = f"no-{right}"

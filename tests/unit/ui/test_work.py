@@ -1,4 +1,4 @@
-"""The pages on which people work: each does what its form says, says what is wrong, and writes nothing by looking."""
+"""The pages with forms: each has the effect of its form, reports errors, and writes nothing when it is only viewed."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def server() -> Iterator[httpx.Client]:
 
 
 def count_records(client: httpx.Client) -> int:
-    """How long the log is."""
+    """Return the number of records in the log."""
     return int(client.get("/api/journal?limit=0").json()["end"])
 
 
 def send(client: httpx.Client, path: str, **fields: Any) -> httpx.Response:
-    """The answer to a form, as a browser sends it."""
+    """Return the response to a form that is sent as a browser sends it."""
     return client.post(path, data=fields)
 
 
 def send_json(client: httpx.Client, path: str, **fields: Any) -> Any:
-    """What the JSON twin says to a form."""
+    """Return what the JSON twin answers to a form."""
     return json.loads(client.post(f"{path}.json", content=json.dumps(fields), headers=JSON).text)
 
 
@@ -53,7 +53,7 @@ ADDED = {"name": "note", "type": "string"}
 
 @pytest.mark.parametrize("profile", ["8.1", "karapace"])
 def test_a_policy_of_the_registry_is_what_every_api_shows_and_keeps(profile: str) -> None:
-    """What the pages set for all holds for new subjects; `/config` alone shows the default context's own level."""
+    """A policy of the registry applies to new subjects; only `/config` shows the own level of the default context."""
     for client in open_client(confluent_profile=profile):
         assert client.get("/config").json() == {"compatibilityLevel": "BACKWARD"}
         assert send(client, "/ui/policy", action="save", policy="FORWARD").status_code == 303
@@ -71,7 +71,7 @@ def test_a_policy_of_the_registry_is_what_every_api_shows_and_keeps(profile: str
 
 
 def test_a_mode_of_the_registry_is_what_confluents_api_shows(server: httpx.Client) -> None:
-    """Nothing can be changed where the whole registry says so, until the default context has a mode of its own."""
+    """A mode of the whole registry prevents changes until the default context has a mode of its own."""
     assert server.get("/mode").json() == {"mode": "READWRITE"}
     assert send(server, "/ui/policy", action="mode", mode="READONLY").status_code == 303
     assert server.get("/mode?defaultToGlobal=true").json() == {"mode": "READONLY"}
@@ -115,7 +115,7 @@ def test_a_first_version_is_checked_then_registered(server: httpx.Client) -> Non
 
 
 def test_a_refused_version_names_reasons_and_fixes(server: httpx.Client) -> None:
-    """A break is refused by the check and by registering, with place, reason and fix, and nothing is written."""
+    """Check and registration refuse a breaking change with path, reason and fix, and write nothing."""
     register(server, "orders", make_order())
     text = json.dumps(make_order({"name": "total", "type": "long"}))
     before = count_records(server)
@@ -137,7 +137,7 @@ def test_a_refused_version_names_reasons_and_fixes(server: httpx.Client) -> None
 
 
 def test_who_else_breaks_through_references(server: httpx.Client) -> None:
-    """A change that its own policy takes shows which schemas refer to it and would break, at which distance."""
+    """The check lists the schemas that refer to a changed one and would break, with their distance."""
     register(server, "address", ADDRESS)
     server.put("/config/address", content='{"compatibility": "NONE"}', headers=JSON)
     order = make_order({"name": "address", "type": "org.shop.Address"})
@@ -160,7 +160,7 @@ def test_who_else_breaks_through_references(server: httpx.Client) -> None:
 
 
 def test_missing_references_are_found(server: httpx.Client) -> None:
-    """A name that the text uses becomes a reference to the subject that has the type; what nobody knows is said."""
+    """A name in the text becomes a reference to the subject that has the type; an unknown name is reported."""
     register(server, "address", ADDRESS)
     text = json.dumps(make_order({"name": "a", "type": "org.shop.Address"}, {"name": "b", "type": "org.shop.Nobody"}))
     result = send_json(server, "/ui/register", subject="orders", schema=text, action="detect")
@@ -193,7 +193,7 @@ def test_missing_references_are_found(server: httpx.Client) -> None:
     ],
 )
 def test_messages_stand_beside_their_field(server: httpx.Client, fields: dict[str, str], field: str, word: str) -> None:
-    """What is wrong is said at the field, in the page and in its twin, and what was typed is still there."""
+    """An error is reported at its field, in the page and in its twin, and the typed values are kept."""
     page = send(server, "/ui/register", **fields, action="register")
     assert page.status_code == 422
     assert f'id="problem-{field}"' in page.text
@@ -203,7 +203,7 @@ def test_messages_stand_beside_their_field(server: httpx.Client, fields: dict[st
 
 
 def test_somebody_else_was_faster(server: httpx.Client) -> None:
-    """A version that came after the form was opened stops the registration."""
+    """A version that was registered after the form was opened prevents the registration."""
     register(server, "orders", make_order())
     text = json.dumps(make_order({"name": "b", "type": "int", "default": 1}))
     late = send(server, "/ui/register", subject="orders", schema=text, action="register", latest="0")
@@ -228,7 +228,7 @@ def test_a_file_takes_the_place_of_the_text(server: httpx.Client) -> None:
 
 
 def test_a_policy_is_previewed_then_set(server: httpx.Client) -> None:
-    """The preview says which versions the policy would have refused, and writes nothing; saving sets it."""
+    """The preview lists the versions that the policy would have refused, and writes nothing; saving sets the policy."""
     server.put("/config/orders", content='{"compatibility": "NONE"}', headers=JSON)
     register(server, "orders", make_order({"name": "a", "type": "string"}))
     register(server, "orders", make_order())
@@ -249,7 +249,7 @@ def test_a_policy_is_previewed_then_set(server: httpx.Client) -> None:
 
 
 def test_policies_of_namespaces_and_the_registry(server: httpx.Client) -> None:
-    """A namespace and the registry have the same form; a policy without a name is written in its fields."""
+    """A namespace and the registry have the same form; a policy without a common name is shown in its fields."""
     register(server, "orders", make_order(), prefix="/contexts/.team")
     assert send(server, "/ui/policy", policy="FORWARD", action="save").status_code == 303
     assert server.get("/ui/policy.json").json()["answer"]["name"] == "FORWARD"
@@ -266,7 +266,7 @@ def test_policies_of_namespaces_and_the_registry(server: httpx.Client) -> None:
 
 
 def test_a_mode_is_set_and_lifted(server: httpx.Client) -> None:
-    """READONLY refuses a registration, and the check says so before; inheriting lifts it."""
+    """READONLY refuses a registration, and the check reports it before; inheriting removes the mode."""
     register(server, "orders", make_order())
     assert send(server, "/ui/subjects/orders/policy", mode="READONLY", action="mode").status_code == 303
     text = json.dumps(make_order({"name": "b", "type": "int", "default": 1}))
@@ -280,7 +280,7 @@ def test_a_mode_is_set_and_lifted(server: httpx.Client) -> None:
 
 
 def test_two_texts_or_a_subject_are_checked(client: httpx.Client) -> None:
-    """The bench compares with a text or the versions of a subject, says what is malformed, writes nothing."""
+    """The check page compares with a text or the versions of a subject, reports malformed texts, and writes nothing."""
     before = count_records(client)
     old, new = json.dumps(make_order()), json.dumps(make_order({"name": "b", "type": "int"}))
     answer = send_json(client, "/ui/check", schema=new, against=old)["answer"]
@@ -297,7 +297,7 @@ def test_two_texts_or_a_subject_are_checked(client: httpx.Client) -> None:
 
 
 def test_bytes_are_decoded_or_the_page_says_why_not(client: httpx.Client) -> None:
-    """Hexadecimal, base64 and files; the schema that the id means; the byte at which data goes wrong."""
+    """The page decodes hexadecimal, base64 and files with the schema of the id, and reports the byte that is wrong."""
     version = client.get("/subjects/orders/versions/1").json()
     frame = b"\0" + version["id"].to_bytes(4, "big")
     good = frame + b"\x54"
@@ -329,7 +329,7 @@ def test_bytes_are_decoded_or_the_page_says_why_not(client: httpx.Client) -> Non
 
 
 def test_delete_softly_recover_and_delete_for_good(server: httpx.Client) -> None:
-    """Soft first; a recovered version has its text and id again; for good only with the name typed."""
+    """A deletion is soft first; recovery restores text and id; deleting for good needs the typed name."""
     register(server, "orders", make_order())
     before = server.get("/subjects/orders/versions/1").json()
     assert "Nothing stands against it" in server.get("/ui/subjects/orders/delete").text
@@ -352,7 +352,7 @@ def test_delete_softly_recover_and_delete_for_good(server: httpx.Client) -> None
 
 
 def test_referrers_are_the_reason_for_a_refusal(server: httpx.Client) -> None:
-    """What others refer to cannot be deleted, and the page names them."""
+    """A subject that others refer to cannot be deleted, and the page lists those that refer to it."""
     register(server, "address", ADDRESS)
     order = make_order({"name": "address", "type": "org.shop.Address"})
     register(server, "orders", order, references=[{"name": "org.shop.Address", "subject": "address", "version": 1}])
@@ -378,7 +378,7 @@ def test_a_deletion_that_became_one_for_good_is_asked_again(server: httpx.Client
 
 
 def test_the_journal_filters_and_goes_back(client: httpx.Client) -> None:
-    """Kinds, subjects and namespaces filter; the newest entries stand first, and only the first page is live."""
+    """Kinds, subjects and namespaces filter the journal; newest entries come first, and only the first page is live."""
     rows = client.get("/ui/journal.json").json()["rows"]
     assert [row["entry"]["seq"] for row in rows] == sorted((row["entry"]["seq"] for row in rows), reverse=True)
     kinds = {
@@ -394,7 +394,7 @@ def test_the_journal_filters_and_goes_back(client: httpx.Client) -> None:
 
 
 def test_the_journal_shows_each_entry_once(server: httpx.Client) -> None:
-    """Going back page by page shows the whole journal, newest first, also where a record has several entries."""
+    """Paging back shows each entry of the journal once, newest first, also if a record has several entries."""
     for number in range(40):
         register(server, f"subject-{number}", '"int"')
     positions: list[tuple[int, int]] = []
@@ -408,7 +408,7 @@ def test_the_journal_shows_each_entry_once(server: httpx.Client) -> None:
 
 
 def test_rulesets_and_their_impact(client: httpx.Client) -> None:
-    """The page asks about a ruleset by its address; one that nobody has is said at the field."""
+    """The address of the page names a ruleset; an unknown one is reported at the field."""
     impact = client.get("/ui/rulesets/impact.json?format=avro&ruleset=confluent").json()
     assert impact["info"]["name"] == "confluent"
     assert impact["rows"] == []
@@ -424,7 +424,7 @@ def test_a_ruleset_is_adopted(server: httpx.Client) -> None:
 
 
 def test_a_dump_is_exported_and_planned(server: httpx.Client) -> None:
-    """What one registry exports is all the same to itself, new to an empty one, and a conflict to another."""
+    """The dump of a registry has no differences to itself, is new to an empty registry, and conflicts with another."""
     register(server, "address", ADDRESS)
     order = make_order({"name": "address", "type": "org.shop.Address"})
     register(server, "orders", order, references=[{"name": "org.shop.Address", "subject": "address", "version": 1}])
@@ -484,7 +484,7 @@ def test_another_site_cannot_send_a_form(server: httpx.Client) -> None:
 
 
 def test_forms_are_bounded(server: httpx.Client) -> None:
-    """Too many fields, other media types and bad bytes are refused with a page."""
+    """Too many fields, other media types and invalid bytes are rejected with an error page."""
     many = "&".join("a=1" for _ in range(600))
     assert server.post("/ui/check", content=many, headers=FORM).status_code == 413
     assert server.post("/ui/check", content="x", headers={"content-type": "text/plain"}).status_code == 422
@@ -494,7 +494,7 @@ def test_forms_are_bounded(server: httpx.Client) -> None:
 
 
 def test_pipelines_are_read_from_the_journals_that_they_write(tmp_path: Path) -> None:
-    """The pages show what `BatchJournal` wrote: sums, dead letters by reason, changes, and what is newer here."""
+    """The pages show what `BatchJournal` wrote: sums, dead letters by reason, changes, and newer schema versions."""
     journal = BatchJournal(str(tmp_path / "clicks"))
     change = TableChange("shop.clicks", ColumnChange("add", ("total",), "bigint"))
     entry = BatchEntry(0, ())
@@ -574,7 +574,7 @@ REFUSED = {"type": "record", "name": "Order", "namespace": "org.shop", "fields":
 
 @pytest.mark.parametrize("kept_text", [0, 4096])
 def test_a_refused_registration_says_later_why(tmp_path: Path, kept_text: int) -> None:
-    """Who was refused what by which rule is in the file, in the API and in the page; the text only if that is set."""
+    """The file, the API and the page have the caller and the rule of a refusal, and the text if a setting keeps it."""
     path = tmp_path / "audit.jsonl"
     text = json.dumps(REFUSED)
     for client in open_client(audit_file=str(path), refused_text_bytes=kept_text):
@@ -608,7 +608,7 @@ def test_a_refused_registration_says_later_why(tmp_path: Path, kept_text: int) -
 
 
 def wait_for_file(path: Path, part: bytes, times: int) -> None:
-    """Wait until a file has a text so many times."""
+    """Wait until a file contains a text a number of times."""
     deadline = time.monotonic() + 60
     while not path.exists() or path.read_bytes().count(part) < times:
         assert time.monotonic() < deadline
@@ -616,7 +616,7 @@ def wait_for_file(path: Path, part: bytes, times: int) -> None:
 
 
 def test_without_a_file_the_newest_refused_registrations_stay_in_memory() -> None:
-    """A server without an audit trail remembers as many as the setting says, and drops the oldest."""
+    """A server without an audit trail keeps as many refusals as its setting allows, and drops the oldest."""
     for client in open_client(refusals_kept=2):
         register(client, "orders", make_order())
         for name in ("text", "bytes", "float"):
@@ -629,7 +629,7 @@ def test_without_a_file_the_newest_refused_registrations_stay_in_memory() -> Non
 
 
 def test_a_hostile_text_of_a_refusal_is_text() -> None:
-    """Names and texts with HTML that were refused are shown as text."""
+    """Names and texts with HTML in a refusal are shown as text."""
     for client in open_client(refused_text_bytes=4096):
         name = "<img src=x onerror=alert(1)>"
         path = "/subjects/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E/versions"

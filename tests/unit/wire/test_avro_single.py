@@ -14,18 +14,18 @@ def test_fingerprint_is_little_endian_on_the_wire() -> None:
 
 
 def test_unframe_gives_the_fingerprint_as_formats_do() -> None:
-    """What comes out compares equal with `Format.fingerprints(...)["rabin"]`."""
+    """The returned fingerprint equals `Format.fingerprints(...)["rabin"]` of the schema."""
     assert avro_single.unframe(avro_single.frame(b"abcdefgh", b"")) == (b"abcdefgh", memoryview(b""))
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc3\x01" + b"x" * 7, b"\x00\x00" + b"x" * 8, b"\xc3\x02" + b"x" * 8])
 def test_other_bytes_are_refused(data: bytes) -> None:
-    """Short or unmarked bytes are no single object."""
+    """Bytes that are too short or have no marker are refused."""
     with pytest.raises(FrameError):
         avro_single.unframe(data)
 
 
 def test_fingerprints_of_another_length_are_refused() -> None:
-    """An MD5 in the place of a Rabin fingerprint would shift the payload."""
+    """A fingerprint of another length, such as an MD5, is refused, because it would shift the payload."""
     with pytest.raises(FrameError):
         avro_single.frame(b"x" * 16, b"")

@@ -23,7 +23,7 @@ def test_frame_with_message_indexes() -> None:
 
 
 def test_unframe_shares_the_callers_bytes() -> None:
-    """Taking a frame apart copies nothing."""
+    """Splitting a frame copies no bytes."""
     data = b"\x00\x00\x00\x00\x07payload"
     schema_id, payload = confluent.unframe(data)
     assert (schema_id, bytes(payload), payload.obj) == (7, b"payload", data)
@@ -45,14 +45,14 @@ def test_empty_payload_is_a_frame() -> None:
     ],
 )
 def test_unframe_refuses_what_is_no_frame(data: bytes, why: str) -> None:
-    """Short, foreign and out-of-range frames are errors which say what is wrong."""
+    """Short, foreign and out-of-range frames raise an error that names the problem."""
     with pytest.raises(FrameError, match=why):
         confluent.unframe(data)
 
 
 @pytest.mark.parametrize("schema_id", [-1, 2**31])
 def test_frame_refuses_ids_no_client_could_read(schema_id: int) -> None:
-    """Ids outside int32 would come back as other ids elsewhere."""
+    """Ids outside int32 are refused, because clients would read them as other ids."""
     with pytest.raises(FrameError, match="no schema id"):
         confluent.frame(schema_id, b"")
 
@@ -100,7 +100,7 @@ def test_odd_message_indexes_are_refused(data: bytes, why: str) -> None:
 
 @pytest.mark.parametrize("indexes", [[], [-1], [2**31], [0] * 101])
 def test_impossible_message_indexes_are_not_written(indexes: list[int]) -> None:
-    """What could not be read back is not written."""
+    """Message indexes that could not be read again are refused."""
     with pytest.raises(FrameError):
         confluent.encode_indexes(indexes)
 
@@ -129,20 +129,20 @@ def test_read_takes_either_magic_in_either_place() -> None:
     ids=["prefix", "header"],
 )
 def test_message_finds_the_indexes_beside_the_id(data: bytes, header: bytes | None) -> None:
-    """Indexes travel with the id, so a Protobuf payload is the same bytes in both layouts."""
+    """Indexes are stored with the id, so a Protobuf payload has the same bytes in both layouts."""
     indexes, payload = confluent.read_frame(data, header).message()
     assert (indexes, bytes(payload)) == ((1, 0), b"p")
 
 
 @pytest.mark.parametrize("header", [b"", b"\x01" + b"g" * 15, b"\x02" + b"g" * 16, b"\x00\x01"])
 def test_broken_headers_are_refused(header: bytes) -> None:
-    """A header that is no id is an error; it is not ignored in favour of the payload."""
+    """An invalid header is an error, even if the payload begins with an id."""
     with pytest.raises(FrameError):
         confluent.read_frame(b"\x00\x00\x00\x00\x01x", header)
 
 
 def test_left_over_header_bytes_are_refused() -> None:
-    """Bytes behind the id, or behind the indexes, mean that header and format do not belong together."""
+    """Bytes after the id or after the indexes are refused, because the header does not fit the format."""
     frame = confluent.read_frame(b"p", confluent.guid_header(GUID, [1]))
     with pytest.raises(FrameError, match="after the guid"):
         frame.payload()

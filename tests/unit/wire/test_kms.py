@@ -1,4 +1,4 @@
-"""Key management: what the local KMS wraps is what Tink's clients wrap, and failures tell no secrets."""
+"""Key management: the local KMS is compatible with Tink's clients, and errors contain no secrets."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from stele.wire import kms
 
 RAW = base64.b64decode("GiAAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHw==")
 WRAPPED = base64.b64decode("2wlV0ZNIS7z9+b4wKXpE0sx5UUqJ42+7WVuPHVOYbbYy39NYo6xSo4SweHjSKpd7/UphtOYYa7F2B99+UXc=")
-"""A data key, and it as Tink 1.16 wrapped it with the secret below."""
+"""A data key as wrapped by Tink 1.16 with the secret below."""
 SECRET = {"secret": "s3cret"}
 
 
 def test_local_kms_unwraps_what_tink_wrapped() -> None:
-    """The key made from a secret, and the layout of nonce, ciphertext and tag, are Tink's."""
+    """The derivation of the key, and the layout of nonce, ciphertext and tag, are those of Tink."""
     assert kms.unwrap("local-kms", "any", SECRET, WRAPPED) == RAW
 
 
 def test_local_kms_wraps_anew_each_time() -> None:
-    """Wrapping uses a fresh nonce, and what it gives unwraps to what it was given."""
+    """Wrapping uses a new nonce each time, and unwrapping gives the original bytes."""
     first, second = (kms.wrap("local-kms", "any", SECRET, RAW) for _ in range(2))
     assert first != second
     assert len(first) == len(WRAPPED)
@@ -30,7 +30,7 @@ def test_local_kms_wraps_anew_each_time() -> None:
 
 
 def test_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LOCAL_SECRET serves where the KEK has no secret, and none at all is an error."""
+    """LOCAL_SECRET is used if the KEK has no secret; without any secret it is an error."""
     monkeypatch.setenv("LOCAL_SECRET", "s3cret")
     assert kms.unwrap("local-kms", "any", {}, WRAPPED) == RAW
     monkeypatch.delenv("LOCAL_SECRET")
@@ -40,7 +40,7 @@ def test_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("wrapped", [b"", b"\0", WRAPPED[:-1], bytes(len(WRAPPED))])
 def test_what_is_no_wrapped_key(wrapped: bytes) -> None:
-    """Damaged material and another secret are errors that show neither secret nor key."""
+    """Damaged material and a wrong secret raise errors that contain neither secret nor key."""
     for properties, data in ((SECRET, wrapped), ({"secret": "another one"}, WRAPPED)):
         with pytest.raises(kms.KmsError) as failed:
             kms.unwrap("local-kms", "any", properties, data)
@@ -61,7 +61,7 @@ def test_fresh_data_keys(algorithm: str, head: bytes, size: int) -> None:
 
 
 def test_unknown_algorithm_and_type() -> None:
-    """What nobody knows is an error that says what there is."""
+    """An unknown algorithm or KMS type raises an error that lists the known ones."""
     with pytest.raises(kms.KmsError, match="AES256_GCM"):
         kms.new_material("DES")
     with pytest.raises(kms.UnknownKms, match=r"'own-kms' is installed; there are .*local-kms"):
@@ -85,7 +85,7 @@ class OneOfMany:
 
 
 def test_alternate_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Further key ids are tried in order, and when none works the first error counts."""
+    """Further key ids are tried in order; if none works, the error of the first one is raised."""
     point = EntryPoint("many-kms", f"{__name__}:OneOfMany", kms.GROUP)
     monkeypatch.setattr(kms, "_drivers_by_name", lambda: {"many-kms": point})
     properties = {"known": "c", kms.ALTERNATES: " b, c ,"}
@@ -95,7 +95,7 @@ def test_alternate_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_driver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broken driver is an error of that KMS, not of the server."""
+    """A broken driver raises an error for its KMS, and does not affect the server."""
     monkeypatch.setattr(kms, "_drivers_by_name", lambda: {"x": EntryPoint("x", "no.such.module:x", kms.GROUP)})
     with pytest.raises(kms.KmsError, match="cannot be loaded"):
         kms.open_key("x", "1", {})

@@ -1,4 +1,4 @@
-"""Drivers of key management services: their own client libraries against stand-ins of the services."""
+"""Drivers of key management services: the services' own client libraries against stand-ins of the services."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOML = Path(__file__).parents[3] / "pyproject.toml"
 
 @pytest.mark.parametrize("kms_type", ["aws-kms", "azure-kms", "gcp-kms", "hcvault", "local-kms"])
 def test_every_type_leads_to_a_driver(kms_type: str) -> None:
-    """The entry points name functions that are there."""
+    """The entry points name existing functions."""
     import tomllib
 
     points = tomllib.loads(TOML.read_text())["project"]["entry-points"]["stele.kms"]
@@ -55,7 +55,7 @@ def test_every_type_leads_to_a_driver(kms_type: str) -> None:
 
 @pytest.fixture
 def aws_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The ARN of a key of a stand-in for AWS KMS."""
+    """Yield the ARN of a key of a stand-in for AWS KMS."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
@@ -63,7 +63,7 @@ def aws_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_aws_wraps_what_tink_unwraps(aws_key: str) -> None:
-    """What one wraps the other unwraps, with an ARN with and without its prefix."""
+    """The driver and Tink unwrap each other's keys, by an ARN with and without its prefix."""
     key = aws_kms(aws_key, {})
     client = boto3.client("kms", region_name="eu-central-1")
     tink = awskms.new_client(boto3_client=client, key_uri=f"aws-kms://{aws_key}").get_aead(f"aws-kms://{aws_key}")
@@ -72,7 +72,7 @@ def test_aws_wraps_what_tink_unwraps(aws_key: str) -> None:
 
 
 def test_aws_takes_credentials_of_a_kek(aws_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Properties count before the environment, also to assume a role."""
+    """Properties take precedence over the environment, also to assume a role."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(kms.KmsError, match="NoCredentials"):
@@ -84,7 +84,7 @@ def test_aws_takes_credentials_of_a_kek(aws_key: str, monkeypatch: pytest.Monkey
 
 
 def test_aws_failures_are_told_apart(aws_key: str) -> None:
-    """A missing key and foreign bytes are failures with AWS's code; a refusal is one of its own type."""
+    """A missing key and foreign bytes give errors with AWS's code; a denial gives an error of its own type."""
     with pytest.raises(kms.KmsError, match="NotFoundException"):
         aws_kms(aws_key[:-4] + "0000", {}).wrap(MATERIAL)
     with pytest.raises(kms.KmsError) as caught:
@@ -98,7 +98,7 @@ def test_aws_failures_are_told_apart(aws_key: str) -> None:
 
 
 class VaultStandIn(BaseHTTPRequestHandler):
-    """The transit engine and AppRole of Vault, as far as the driver asks; keys are base64 turned around."""
+    """The transit engine and AppRole of Vault, as far as the driver uses them; keys are reversed base64."""
 
     seen: list[tuple[str, str]]
 
@@ -135,12 +135,12 @@ class VaultStandIn(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """A server in a thread; its address."""
+    """Run a server in a thread, and yield its address."""
     with HTTPServer(("127.0.0.1", 0), handler) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
@@ -155,7 +155,7 @@ def serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = 
 
 @pytest.fixture
 def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a stand-in for Vault."""
+    """Yield the address of a stand-in for Vault."""
     for name in ("VAULT_ADDR", "VAULT_TOKEN", "VAULT_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)
     VaultStandIn.seen = []
@@ -167,7 +167,7 @@ def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     "properties", [{"token.id": "good"}, {"approle.role.id": "r", "approle.secret.id": "s"}], ids=["token", "role"]
 )
 def test_vault_wraps_and_unwraps(vault: str, properties: dict[str, str]) -> None:
-    """With a token, or after logging in with a role; the wrapped key is Vault's text, as in Confluent's clients."""
+    """Works with a token or an AppRole login; the wrapped key is Vault's text, as in Confluent's clients."""
     key = hcvault(f"hcvault://{vault}/transit/keys/k", properties)
     wrapped = key.wrap(MATERIAL)
     assert wrapped == b"vault:v1:" + base64.b64encode(MATERIAL)[::-1]
@@ -177,7 +177,7 @@ def test_vault_wraps_and_unwraps(vault: str, properties: dict[str, str]) -> None
 def test_credentials_of_the_environment_go_to_their_own_server_only(
     vault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever names a key id elsewhere does not get the server's token."""
+    """A key id on another server does not get the token of the environment."""
     monkeypatch.setenv("VAULT_TOKEN", "good")
     monkeypatch.setenv("VAULT_ADDR", "http://vault.example.org:8200")
     with pytest.raises(kms.KmsError, match="VAULT_ADDR"):
@@ -188,7 +188,7 @@ def test_credentials_of_the_environment_go_to_their_own_server_only(
 
 
 def test_vault_failures_are_told_apart(vault: str) -> None:
-    """A refusal, bytes that are no wrapped key, a missing key, no server and a wrong id; none tells a secret."""
+    """A denial, invalid bytes, a missing key, no server and a wrong id give different errors without secrets."""
     with pytest.raises(kms.KmsDenied):
         hcvault(f"{vault}/transit/keys/k", {"token.id": "bad"}).wrap(MATERIAL)
     with pytest.raises(kms.KmsDenied):
@@ -212,13 +212,13 @@ VAULT_HOST = "kv.stele.test"
 
 
 class AzureStandIn(BaseHTTPRequestHandler):
-    """Key Vault, as far as the driver asks: says who gives tokens, shows the public key, decrypts."""
+    """Key Vault as far as the driver uses it: names the issuer of tokens, returns the public key, decrypts."""
 
     key: rsa.RSAPrivateKey
     status = 200
 
     def do_GET(self) -> None:
-        """The public key, which the library then encrypts with."""
+        """Return the public key, with which the library encrypts."""
         if self.is_welcome():
             numbers = self.key.public_key().public_numbers()
             key = {"kid": "https://x/keys/k/1", "kty": "RSA", "key_ops": ["encrypt", "decrypt"]}
@@ -226,7 +226,7 @@ class AzureStandIn(BaseHTTPRequestHandler):
             self.answer(self.status, {"key": key, "attributes": {"enabled": True}})
 
     def do_POST(self) -> None:
-        """Decrypt."""
+        """Decrypt the value in the request, and return it."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
         if self.is_welcome():
             wrapped = base64.urlsafe_b64decode(body["value"] + "==")
@@ -238,7 +238,7 @@ class AzureStandIn(BaseHTTPRequestHandler):
                 self.answer(self.status, {"kid": "https://x/keys/k/1", "value": _base64url(material)})
 
     def is_welcome(self) -> bool:
-        """Whether the request has a token; without one say where it is from."""
+        """Return whether the request has a token. Without one, send the issuer of tokens."""
         if self.headers.get("authorization") == "Bearer good":
             return True
         port = self.headers["host"].rpartition(":")[2]
@@ -258,7 +258,7 @@ def _base64url(data: bytes) -> str:
 
 
 class GoodCredential:
-    """A credential whose token the stand-in takes."""
+    """A credential whose token the stand-in accepts."""
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
         """Return the token."""
@@ -267,7 +267,7 @@ class GoodCredential:
 
 @pytest.fixture
 def azure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """The id of a key of a stand-in for Azure Key Vault, over TLS."""
+    """Yield the id of a key of a stand-in for Azure Key Vault, over TLS."""
     AzureStandIn.key = rsa.generate_private_key(65537, 2048)
     AzureStandIn.status = 200
     certificate = tmp_path / "tls.pem"
@@ -287,7 +287,7 @@ def azure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 
 def _make_certificate(key: rsa.RSAPrivateKey) -> bytes:
-    """A key and a certificate of the stand-in's name, signed by itself."""
+    """Return a key and a self-signed certificate with the stand-in's name."""
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, VAULT_HOST)])
     now = datetime.now(UTC)
     certificate = (
@@ -302,7 +302,7 @@ def _make_certificate(key: rsa.RSAPrivateKey) -> bytes:
 
 
 def test_azure_wraps_and_unwraps(azure: str) -> None:
-    """By RSA-OAEP-256 of the vault's key; refusals and failures are told apart."""
+    """Keys are wrapped by RSA-OAEP-256 with the vault's key; denials and failures give different errors."""
     key = azure_kms(f"azure-kms://{azure}", {})
     wrapped = key.wrap(MATERIAL)
     assert AzureStandIn.key.decrypt(wrapped, padding.OAEP(padding.MGF1(SHA256()), SHA256(), None)) == MATERIAL
@@ -342,7 +342,7 @@ def _require_known(name: str, context: grpc.ServicerContext) -> None:
 
 @pytest.fixture
 def gcp(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The library's client, over a channel to a stand-in for Google Cloud KMS."""
+    """Connect the library's client to a stand-in for Google Cloud KMS."""
     server = grpc.server(ThreadPoolExecutor(2))
     handlers = {
         "Encrypt": grpc.unary_unary_rpc_method_handler(
@@ -369,7 +369,7 @@ def gcp(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("gcp")
 def test_gcp_wraps_and_unwraps() -> None:
-    """The wrapped key is Google's ciphertext; refusals and failures are told apart."""
+    """The wrapped key is Google's ciphertext; denials and failures give different errors."""
     key = gcp_kms(f"gcp-kms://{GCP_NAME}", {})
     assert key.wrap(MATERIAL) == b"gcp:" + MATERIAL[::-1]
     assert key.unwrap(key.wrap(MATERIAL)) == MATERIAL
@@ -382,7 +382,7 @@ def test_gcp_wraps_and_unwraps() -> None:
 
 
 def test_gcp_without_credentials_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials that are missing or wrong are told by type, and the private key is in no message."""
+    """Missing and wrong credentials are reported by type, and no message contains the private key."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
     with pytest.raises(kms.KmsError, match="DefaultCredentialsError"):
         gcp_kms(GCP_NAME, {})

@@ -26,20 +26,20 @@ def test_a_frame_is_one_and_the_id_in_four_bytes() -> None:
 @given(st.integers(0, pravega.MAX_ID), st.binary(max_size=20))
 @settings(max_examples=scale_examples(50), deadline=None)
 def test_unframe_gives_back_what_was_framed(encoding_id: int, payload: bytes) -> None:
-    """Framing and taking apart are inverse."""
+    """Splitting a frame gives the id and payload it was made from."""
     assert pravega.unframe(pravega.frame(encoding_id, payload)) == (encoding_id, payload)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x01\0\0\0", b"\x00\0\0\0\1p", b"\x01\x80\0\0\0p"])
 def test_other_bytes_are_no_frame(data: bytes) -> None:
-    """Too short, another magic byte, a negative id."""
+    """Bytes that are too short, or have another magic byte or a negative id, are refused."""
     with pytest.raises(FrameError):
         pravega.unframe(data)
 
 
 @pytest.mark.parametrize("encoding_id", [-1, 2**31])
 def test_ids_are_31_bits(encoding_id: int) -> None:
-    """What the JVM clients could not read is not written."""
+    """Ids that JVM clients could not read are refused."""
     with pytest.raises(FrameError):
         pravega.frame(encoding_id, b"")
 
@@ -48,12 +48,12 @@ def test_ids_are_31_bits(encoding_id: int) -> None:
 @given(data=TEXTS)
 @settings(max_examples=scale_examples(60), deadline=None)
 def test_decompressing_undoes_compressing(codec: str, data: bytes) -> None:
-    """26: every codec gives back the serialized datum."""
+    """26: every codec returns the original serialized datum."""
     assert pravega.decompress(codec, memoryview(pravega.compress(codec, data))) == data
 
 
 def test_gzip_of_others_is_read() -> None:
-    """Several members, and zero bytes behind the last, as Java's reader takes them."""
+    """Several members, and zero bytes after the last one, are read as Java's reader reads them."""
     assert (
         pravega.decompress(pravega.GZIP, gzip.compress(b"ab", mtime=0) + gzip.compress(b"cd", mtime=0) + b"\0\0")
         == b"abcd"
@@ -63,7 +63,7 @@ def test_gzip_of_others_is_read() -> None:
 
 @pytest.mark.parametrize("codec", [pravega.GZIP, pravega.SNAPPY])
 def test_no_more_is_made_than_allowed(codec: str) -> None:
-    """A small payload that would make a large datum is refused once the bound is met; the bound itself is allowed."""
+    """A small payload that would give a too large datum is refused at the limit; the limit itself is allowed."""
     bomb = pravega.compress(codec, bytes(2_000_000))
     assert len(bomb) < 200_000
     with pytest.raises(FrameError):
@@ -85,7 +85,7 @@ def test_no_more_is_made_than_allowed(codec: str) -> None:
     ],
 )
 def test_corrupt_gzip_is_a_frame_error(payload: bytes) -> None:
-    """What is no gzip, is cut off, or has something else behind it."""
+    """A payload that is not gzip, is truncated, or is followed by other bytes is refused."""
     with pytest.raises(FrameError):
         pravega.decompress(pravega.GZIP, payload)
 
@@ -93,7 +93,7 @@ def test_corrupt_gzip_is_a_frame_error(payload: bytes) -> None:
 @given(st.binary(max_size=40), st.integers(0, 60))
 @settings(max_examples=scale_examples(200), deadline=None)
 def test_any_bytes_are_a_block_or_a_frame_error(junk: bytes, length: int) -> None:
-    """Hostile blocks never fail in another way, and never make more than they say."""
+    """Hostile blocks raise only `FrameError`, and never give more data than they declare."""
     try:
         data = pravega.decompress(pravega.SNAPPY, bytes([length]) + junk, max_bytes=50)
     except FrameError:
@@ -114,21 +114,21 @@ def test_any_bytes_are_a_block_or_a_frame_error(junk: bytes, length: int) -> Non
     ],
 )
 def test_all_kinds_of_elements_are_read(block: bytes, expected: bytes) -> None:
-    """Literals with and without a length of their own, copies with one, two and four bytes of offset."""
+    """Literals with and without a separate length are read, and copies with offsets of one, two and four bytes."""
     assert pravega.decompress(pravega.SNAPPY, block, max_bytes=1000) == expected
 
 
 @given(TEXTS)
 @settings(max_examples=scale_examples(60), deadline=None)
 def test_blocks_agree_with_a_native_library(data: bytes) -> None:
-    """What one side writes the other reads."""
+    """Each side reads the blocks that the other one writes."""
     native = pa.Codec("snappy")
     assert native.decompress(pravega.compress(pravega.SNAPPY, data), len(data)).to_pybytes() == data
     assert pravega.decompress(pravega.SNAPPY, native.compress(data).to_pybytes(), max_bytes=len(data)) == data
 
 
 def test_unknown_codecs_are_named() -> None:
-    """A codec only its author knows is refused with its name, both ways."""
+    """An unknown codec is refused with its name, in both directions."""
     for work in (pravega.compress, pravega.decompress):
         with pytest.raises(FrameError, match=r"'zip'"):
             work("zip", b"")

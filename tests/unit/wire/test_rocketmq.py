@@ -33,7 +33,7 @@ def test_23_avro_header() -> None:
 
 
 def test_23_avro_header_is_avro() -> None:
-    """23: what an Avro reader makes of a frame as a record of bytes and a long is the id and the datum."""
+    """23: an Avro reader that reads a frame as a record of bytes and a long gets the id and the datum."""
     text = b'{"type":"record","name":"R","fields":[{"name":"id","type":"bytes"},{"name":"x","type":"long"}]}'
     avro = AvroFormat()
     codec = avro.codec(avro.parse(text, {}))
@@ -61,14 +61,14 @@ def test_02_record_ids_come_apart() -> None:
     ("schema", "version"), [(2**22, 0), (2**22, 16384), (2**22, -1), (1, 1), (-(2**14), 1), (2**63, 1)]
 )
 def test_numbers_that_make_no_record_id(schema: int, version: int) -> None:
-    """A version beyond 14 bits would be another schema's, and a schema id has none of those bits."""
+    """A version beyond 14 bits would change the schema id, so it is refused; so is a schema id with low bits."""
     with pytest.raises(FrameError):
         rocketmq.record_id(schema, version)
 
 
 @pytest.mark.parametrize("number", [-1, 0, 2**14, 2**63, 2**70])
 def test_ids_out_of_range(number: int) -> None:
-    """What is no record id is neither written nor taken apart."""
+    """An invalid record id is neither written nor split."""
     for frame, _, _ in FRAMES:
         with pytest.raises(FrameError):
             frame(number, b"")
@@ -81,21 +81,21 @@ BROKEN = [b"", b"\x10", b"\x10" + bytes(7), b"\x00" + bytes(8), b"\x10" + bytes(
 
 @pytest.mark.parametrize("data", BROKEN)
 def test_bytes_that_are_no_avro_frame(data: bytes) -> None:
-    """Too short, of another length, without a version: refused, never read past the end."""
+    """Bytes that are too short, have another length or no version are refused, and never read past the end."""
     with pytest.raises(FrameError):
         rocketmq.unframe_avro(data)
 
 
 @pytest.mark.parametrize("data", [b"", bytes(7), bytes(8), b"\xff" * 8])
 def test_bytes_that_are_no_json_frame(data: bytes) -> None:
-    """Too short, or no id a JVM could have written."""
+    """Bytes that are too short, or have an id that no JVM could write, are refused."""
     with pytest.raises(FrameError):
         rocketmq.unframe_json(data)
 
 
 @given(ids, st.binary(max_size=20))
 def test_frames_come_apart_as_they_were_put_together(number: int, payload: bytes) -> None:
-    """Whatever the id and the payload, both come back, from a view as from bytes."""
+    """Every id and payload are returned unchanged, from a view as from bytes."""
     for frame, unframe, header in FRAMES:
         framed = frame(number, memoryview(payload))
         assert len(framed) == header + len(payload)
@@ -107,7 +107,7 @@ def test_frames_come_apart_as_they_were_put_together(number: int, payload: bytes
 
 @given(st.binary(max_size=40))
 def test_any_bytes(data: bytes) -> None:
-    """Whatever the bytes, they are a frame or a `FrameError`."""
+    """Any bytes are a frame or raise `FrameError`."""
     for frame, unframe, _ in FRAMES:
         try:
             number, rest = unframe(data)

@@ -106,7 +106,7 @@ def azure_reply_to(error: Exception) -> AzureReply:
 
 
 def _describe_error(error: err.SteleError) -> str:
-    """Return a sentence in the words of this API: groups and schemas."""
+    """Return the message of an error in the terms of this API: groups and schemas."""
     match error:
         case err.SubjectNotFound():
             return f"The schema '{error.subject}' does not exist."

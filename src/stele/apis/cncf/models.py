@@ -22,8 +22,8 @@ class GroupAttributes(msgspec.Struct, frozen=True):
         format: Format of all its schemas; absent: each has its own.
         description: Description of the group.
         group_properties: Further attributes.
-        compatibility: Policy for new versions.
-        exactly: The same policy exactly.
+        compatibility: Policy for new versions, by its common name.
+        exactly: The same policy in full, for policies that no common name expresses.
     """
 
     id: str = ""
@@ -54,7 +54,7 @@ class SchemaIdentifier(msgspec.Struct, frozen=True):
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An error (RFC 9457). findings say why a policy refuses a schema: rule, path, why, fix."""
+    """An error (RFC 9457). Each of `findings` gives a reason why a policy refuses a schema: rule, path, why, fix."""
 
     title: str
     status: int
@@ -68,8 +68,8 @@ class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
 class SubscriptionRequest(msgspec.Struct, frozen=True):
     """A subscription in a request.
 
-    Older texts of the specification have one `filter` for `filters`, and spell `protocolsettings` otherwise: both
-    are understood.
+    Older texts of the specification use one `filter` in place of `filters`, and another spelling of `protocolsettings`.
+    Both are accepted.
     """
 
     sink: str
@@ -91,7 +91,7 @@ class SubscriptionRequest(msgspec.Struct, frozen=True):
 class AzureGroupAttributes(msgspec.Struct, frozen=True):
     """Attributes of a group in an Azure request.
 
-    `steleCompatibility` says exactly what None, Backward and Forward cannot.
+    `steleCompatibility` gives a policy in full. Azure's names (None, Backward, Forward) cannot express every policy.
     """
 
     type: str = msgspec.field(name="schemaType")

@@ -1,4 +1,4 @@
-"""What requests do to groups, schemas and versions, for one caller under one base URI."""
+"""Operations on groups, schemas and versions, for one caller under one base URI."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class DocumentAttributes(msgspec.Struct, frozen=True):
         description: Description of the schema.
         version_description: Description of the version.
         format: Format of the schema.
-        authority: URI of whoever controls the schema.
+        authority: URI of the authority that controls the schema.
         id: Id of the version, a URI reference.
     """
 
@@ -141,7 +141,11 @@ class Operations:
     # --- groups -----------------------------------------------------------------------------------------------------
 
     async def list_group_ids(self) -> list[str]:
-        """Return the sorted ids of the groups: of all to who may list them, also of those he may not read."""
+        """Return the sorted ids of the groups that the caller may see.
+
+        A caller with the right to list the registry gets all ids, including those of groups that the caller may not
+        read.
+        """
         state = await self.registry.fresh_state()
         namespaces = [row for row in queries.visible_namespaces(state) if is_namespace_shown(row)]
         access = self.registry.access
@@ -158,7 +162,7 @@ class Operations:
         return state, namespace
 
     async def get_listed_group(self, group: str) -> tuple[State, Namespace]:
-        """As `get_group`, of a group whose id the caller may see. Raises `NamespaceNotFound`, `Forbidden`."""
+        """Return the present state and a group whose id the caller may see. Raises `NamespaceNotFound`, `Forbidden`."""
         access = self.registry.access
         if not access.allows(Operation.LIST, REGISTRY_RESOURCE):
             namespace = (await self.registry.fresh_state()).find_namespace(namespace_of(group))
@@ -303,7 +307,9 @@ class Operations:
         return state, newest
 
     async def get_version_by_uid(self, text: str) -> tuple[State, Version]:
-        """Return the version with a `Schema-Id`; also of a deleted schema, since data may have the id.
+        """Return the version with a `Schema-Id`, and the state it is in.
+
+        Versions of deleted schemas are included, because stored data may contain their ids.
 
         Raises:
             ContentNotFound: No version has the id.
@@ -321,7 +327,10 @@ class Operations:
         return await self._read_version(find_version)
 
     async def get_version_by_uri(self, uri: str) -> tuple[State, Version]:
-        """Return the version with a URI, or whose path here ends the URI. Raises as `get_version_by_uid`."""
+        """Return the version with a URI, or the version whose path in this API is the end of the URI.
+
+        Raises as `get_version_by_uid`.
+        """
         if len(uri) > uris.MAX_URI_LENGTH:
             raise ContentNotFound(f"{uri[:100]}…")
         return await self._read_version(lambda state: self._find_by_uri(state, uri))
@@ -339,7 +348,7 @@ class Operations:
         path = uris.parse_version_path(uri)
         if path is not None:
             key = SubjectKey(namespace_of(path.group), path.schema)
-            self.registry.access.require(Operation.READ, subject_resource(key))  # Whether it is there or not.
+            self.registry.access.require(Operation.READ, subject_resource(key))  # Required whether or not it exists.
             rows = queries.list_versions(state.find_subject(key))
             row = next((row for row in rows if row.version_number == path.version_number), None)
             if row is not None and self._is_home(row, path.base):
@@ -347,20 +356,26 @@ class Operations:
         raise ContentNotFound(uri)
 
     def _uris_of(self, version: Version) -> set[str]:
-        """Return the URIs of a version with an id: under its authority, else under the base URIs of this API."""
+        """Return the URIs of a version that was registered with an id.
+
+        The id is resolved against the authority of the schema; without an authority, against the base URIs of this API.
+        """
         authority = authority_of(version.subject)
         bases = {authority} if authority else {self.base, uris.authority_of_uri(f"{self.base}/")}
         return {uris.join_uri(base, origin_uri(version)) for base in bases}
 
     def _is_home(self, version: Version, base: str) -> bool:
-        """Return whether the part of a URI before a version's path is this registry or the schema's authority."""
+        """Return whether a URI whose path names a version belongs to this registry or to the schema's authority.
+
+        `base` is the part of the URI before the path of the version.
+        """
         authority = authority_of(version.subject)
         here = uris.authority_of_uri(f"{self.base}/").rstrip("/")
         local = base in {"", "/"} or f"{base}/".startswith(f"{here}/") or base == self.base
         return local or (not origin_uri(version) and uris.join_uri(authority, "") in {base, f"{base}/", f"{base}:"})
 
     def build_link(self, *segments: str) -> str:
-        """Return the URL of a path here, from path segments as requests have them."""
+        """Return the URL of a path of this API, from path segments as requests spell them."""
         return "/".join((self.base, *(quote(decode_segment(segment), safe="$") for segment in segments)))
 
     def uri_of(self, version: Version) -> str:
@@ -388,7 +403,7 @@ class Operations:
         """Register a document as the next version of a schema, or find the version that is equal to it.
 
         Returns:
-            The answer made of the version (see `Registry.register`).
+            What `make_answer` returns for the version (see `Registry.register`).
 
         Raises:
             NamespaceNotFound: The group does not exist.
@@ -431,7 +446,7 @@ class Operations:
         return answer
 
     async def find_document(self, group: str, schema: str, document: PostedDocument) -> tuple[State, Version]:
-        """Return the version of a schema that is a document, byte for byte, and the state it is in.
+        """Return the version of a schema whose text equals a document byte for byte, and the state it is in.
 
         Raises `NamespaceNotFound`, `SubjectNotFound`, `ContentNotFound`.
         """
@@ -469,7 +484,7 @@ class Operations:
     # --- deleting ---------------------------------------------------------------------------------------------------
 
     async def delete_schema(self, group: str, schema: str) -> None:
-        """Delete a schema with all its versions; a later schema of the same id starts anew.
+        """Delete a schema with all its versions. A later schema of the same id starts from version 1.
 
         Raises `NamespaceNotFound`, `SubjectNotFound`, `InUse`.
         """
@@ -526,8 +541,8 @@ def _format_of_schema(subject: Subject | None) -> SchemaFormat | None:
 def _build_subject_update(subject: Subject | None, attributes: DocumentAttributes) -> SubjectUpdate:
     """Return the attributes of a schema as a change of its subject.
 
-    A new schema whose version has an absolute id gets its authority from that id: another registry gave it. An
-    authority in the request comes first.
+    If a new schema's version has an absolute id, another registry assigned that id, and the authority is taken from it.
+    An authority in the request takes precedence.
     """
     own: dict[str, Any] = {}
     if attributes.authority is not None:

@@ -45,7 +45,7 @@ DOCUMENT: Options = {"responses": {**ERROR_RESPONSES, 200: _ANYTHING}, "media_ty
 AZURE_READ: Options = {"responses": AZURE_ERROR_RESPONSES}
 AZURE_DELETE: Options = {**AZURE_READ, "status_code": 204}
 AZURE_DOCUMENT: Options = {"responses": {**AZURE_ERROR_RESPONSES, 200: _ANYTHING}, "media_type": "*/*"}
-"""The same in the Azure flavour."""
+"""Options of Azure endpoints that answer with a document."""
 _IN_HEADERS = ResponseSpec(None, description="Which version it is, in headers", generate_examples=False)
 AZURE_IDENTIFY: Options = {"responses": {**AZURE_ERROR_RESPONSES, 204: _IN_HEADERS}, "status_code": 204}
 """Options of Azure endpoints that answer in headers only."""
@@ -77,7 +77,7 @@ def read_attributes(
 
 
 def _query_or_header(query: str | None, header: str | None) -> str | None:
-    """Return a text of the query, else of a header. URIs are not decoded here: they have their own encoding."""
+    """Return a text of the query, else of a header. URIs are not decoded here, because they have their own encoding."""
     if query is not None and "\ufffd" in query:
         raise InvalidRequest("a query parameter is not UTF-8")
     return query if query is not None or header is None else decode_header(header)

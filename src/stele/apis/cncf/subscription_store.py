@@ -1,8 +1,8 @@
 """Subscriptions to events of the registry: validation and storage.
 
-They are documents of a collection beside the schemas, with the credentials for their sinks. Responses hide what may be
-secret. A subscription that is replaced by what a response showed keeps the secrets it had. It belongs to who wrote it
-last: its events are those that he may read.
+A subscription is a document of a collection, stored with the credentials for its sink. Responses hide values that may
+be secret. If a client replaces a subscription by a copy of a response, the hidden values keep their secrets. The owner
+of a subscription is the user who wrote it last; it delivers only events that this user may read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stele.service.registry import Registry
 
 _MAX_SUBSCRIPTIONS = 1000
 _MAX_BYTES = 64 * 1024
-"""Subscriptions, and bytes of one."""
+"""Largest size of one subscription, in bytes. `_MAX_SUBSCRIPTIONS` is the largest number of subscriptions."""
 
 _ALIASES = {"HTTPS": "HTTP"}
 _CREDENTIALS = {
@@ -60,7 +60,7 @@ _HARMLESS = frozenset(
         "topicname",
     }
 )
-"""Settings, and headers among them, whose values responses show, in lower case."""
+"""Names of settings and of headers whose values responses show, in lower case."""
 
 _decoder = msgspec.json.Decoder(Subscription)
 
@@ -87,9 +87,9 @@ def build_subscription(
     Args:
         name: Id of the subscription.
         body: The request.
-        root: Base URI of the registry, the source of its events; '' where the settings do not say it.
+        root: Base URI of the registry, the source of its events; '' if it is not configured.
         before: Subscription that it replaces.
-        begin: Position behind which its events begin; None: that of the one before.
+        begin: Position after which its events begin; None: that of the subscription it replaces.
 
     Raises:
         InvalidRequest: A member is wrong.
@@ -159,7 +159,7 @@ def _complete_credential(credential: dict[str, Any] | None, before: dict[str, An
 
 
 def without_secrets(subscription: Subscription) -> Subscription:
-    """Return a subscription as responses show it: what may be secret is hidden, or left out of its credential."""
+    """Return a subscription as responses show it, with values that may be secret hidden or removed."""
     credential = subscription.credential
     return replace(
         subscription,

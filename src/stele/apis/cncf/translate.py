@@ -1,13 +1,13 @@
-"""Translates between the words of the API and those of the core: ids, groups, formats, headers, policies, times. Pure.
+"""Translates between the terms of the API and those of the core: ids, groups, formats, headers, policies, times. Pure.
 
 A group is a namespace, a schema a subject, and `Schema-Id` the uid of a version. Policies are no part of the API: a
 group shows the common name of its policy, or the nearest stricter name with the exact policy beside it.
 
-The API leaves the names of formats open, so common spellings of installed formats are understood. Any other name is a
-custom format, whose documents are kept unread.
+The API does not fix the names of formats, so common spellings of installed formats are accepted. Any other name is a
+custom format, whose documents are stored without being parsed.
 
-An id is one path segment without a colon (RFC 3986, segment-nz-nc), percent-encoded in paths. Other names that come
-from other dialects are listed and read all the same, a slash as `%2F`.
+An id is one path segment without a colon (RFC 3986, segment-nz-nc), percent-encoded in paths. Names that other dialects
+registered and that break this rule are listed and can be read; a slash is written as `%2F`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from stele.protocol.cncf import group_id_of, own_data
 from stele.service.times import format_time
 
 MAX_DESCRIPTION_LENGTH = 2000
-"""In characters. Headers cut longer descriptions, which other dialects may have registered."""
+"""Most characters of a description. Other dialects may register longer ones, which are cut in headers."""
 
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"[0-9]{1,10}\Z")
 _UNREADABLE = "\ufffd"
 _MAX_ID_LENGTH = 512
-"""In characters."""
+"""Most characters of an id."""
 
 
 def decode_id(segment: str) -> str:
@@ -63,7 +63,7 @@ def decode_id(segment: str) -> str:
 
 
 def check_new_id(name: str) -> str:
-    """Return an id under which something new can be created. Raises `InvalidName`."""
+    """Return the id if a new group or schema may have it. Raises `InvalidName`."""
     if not name.strip(". "):
         raise InvalidName(name, "is no id: it needs more than dots and blanks")
     if "/" in name or ":" in name:
@@ -114,7 +114,7 @@ def check_description(text: str) -> str:
 
 
 def format_data(schema_format: SchemaFormat, written: str) -> dict[str, str]:
-    """Return what to keep of a format beside the core's name of it."""
+    """Return what this dialect stores of a format: its name in the request and the name of a custom format."""
     own = {"format": written, "variety": schema_format.custom_format}
     return {name: value for name, value in own.items() if value}
 
@@ -191,7 +191,7 @@ def new_group_policy(state: State, name: str) -> Policy | None:
 
 
 def exact_policy_json(policy: Policy | None) -> PolicyJson | UnsetType:
-    """Return a policy exactly where its common name is only the nearest stricter one; else UNSET."""
+    """Return a policy in full if its common name is only the nearest stricter one, else UNSET."""
     exact = PolicyJson.when_unnamed(policy) if policy is not None else None
     return UNSET if exact is None else exact
 
@@ -241,7 +241,7 @@ def azure_group_body(state: State, namespace: Namespace) -> api.AzureGroup:
 
 
 def etag_of(namespace: Namespace) -> str:
-    """Return the entity tag of a group; it changes whenever the group is described anew."""
+    """Return the entity tag of a group. It changes whenever the description of the group changes."""
     return f'"{namespace.at:x}-{namespace.epoch}"'
 
 
@@ -254,7 +254,7 @@ def format_uid(version: Version) -> str:
 
 
 def updated_at(subject: Subject) -> int:
-    """Return when a schema last got or lost a version or was described anew (milliseconds since 1970)."""
+    """Return when a schema last got or lost a version or a new description (milliseconds since 1970)."""
     return max(subject.at, subject.changed_at, *(row.at for row in subject.versions[-1:]))
 
 
@@ -264,11 +264,11 @@ def origin_uri(version: Version) -> str:
 
 
 CUSTOM = "custom"
-"""Name of the format of which nothing is known but that its documents are kept unread."""
+"""Name of the format for documents that are stored without being parsed."""
 
 _MAX_FORMAT_LENGTH = 200
 _MAX_TYPE_LENGTH = 500
-"""Characters of a format's name and of a content type."""
+"""Most characters of a content type. `_MAX_FORMAT_LENGTH` is the most characters of a format's name."""
 
 _ALIASES = {
     "jsonschema": "json",
@@ -290,7 +290,7 @@ _MEDIA_TYPES = {
     "application/x-thrift": "thrift",
     "text/x-thrift": "thrift",
 }
-"""Media types that mean one format; `application/json` and the like mean several."""
+"""Format by media type, for media types with one meaning. `application/json` and similar ones are not here."""
 
 _CONTENT_TYPES = {
     "avro": "application/json;format=avro",
@@ -336,14 +336,14 @@ def format_of_content_type(content_type: str, installed: Container[str]) -> Sche
 
 
 def format_name(schema_format: SchemaFormat, written: str, installed: Container[str]) -> str:
-    """Return the name of a format: as somebody wrote it, if that still means it."""
+    """Return the name of a format as `written`, or its usual name if `written` now means another format."""
     if written and parse_format_name(written, installed) == schema_format:
         return written
     return schema_format.custom_format or _OUTPUT_NAMES.get(schema_format.format, schema_format.format)
 
 
 def check_content_type(header: str) -> str:
-    """Return a Content-Type header to keep. Raises `InvalidRequest` for one that cannot be sent back."""
+    """Return a Content-Type header to store. Raises `InvalidRequest` for one that cannot be sent back."""
     if header and (len(header) > _MAX_TYPE_LENGTH or not _TYPE.match(header)):
         raise InvalidRequest(f"the content type is no line of at most {_MAX_TYPE_LENGTH} printable characters")
     return header
@@ -359,7 +359,7 @@ def default_content_type(kind: SchemaKind, text: bytes) -> str:
 
 
 def azure_content_type(kind: SchemaKind, own_data: str) -> str:
-    """Return the content type in Azure's spelling; the stored one where it differs in blanks or case only."""
+    """Return the content type in Azure's spelling, or the stored one if it differs only in blanks or case."""
     own = _AZURE_TYPES.get(kind.format, _AZURE_CUSTOM)
     return own_data if _without_blanks(own_data) == _without_blanks(own) else own
 

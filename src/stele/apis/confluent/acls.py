@@ -1,4 +1,4 @@
-"""Redpanda's access control entries, and the rules that they are here.
+"""Redpanda's access control entries, and the access rules that they become.
 
 The model: docs/explanation/access.md#redpandas-entries.
 """
@@ -22,7 +22,10 @@ _Name = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
 class Acl(msgspec.Struct, frozen=True):
-    """Who may do what to which subject, or to the registry as a whole; host and resource may be `*`."""
+    """An entry: it allows or denies a principal an operation on a subject or the registry.
+
+    `host` and `resource` may be `*`, which matches any.
+    """
 
     principal: _Name
     resource: _Name
@@ -35,7 +38,7 @@ class Acl(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """What makes an entry: everything in it."""
+        """Key of the entry in its collection: all its members."""
         return tuple("" if value is UNSET else value for value in msgspec.structs.astuple(self))
 
 
@@ -59,9 +62,12 @@ _ROLE: Final = "RedpandaRole"
 
 
 def make_rule(entry: Acl) -> AccessRule:
-    """Return the rule that an entry is. Raises `InvalidRequest` for a host that is no address, and for odd names.
+    """Return an entry as an access rule.
 
-    An entry that denies leaves out the operations it has only beside its own one: who may not write may still see.
+    Most entries include the right to list. An entry that denies does not deny listing, unless this is its only
+    operation: a user who may not write can still list.
+
+    Raises `InvalidRequest` for a host that is no address, and for invalid names.
     """
     is_subject = entry.resource_type == "SUBJECT"
     operations = (_ON_SUBJECTS if is_subject else _ON_REGISTRY)[entry.operation]
@@ -88,10 +94,12 @@ def make_rule(entry: Acl) -> AccessRule:
 
 
 def read_rules(document: bytes) -> tuple[AccessRule, ...]:
-    """Return the rule in a stored entry.
+    """Return the rules of a stored entry: one, or none for an invalid entry.
 
-    Releases before this one stored entries without looking at them. One that nothing can match allows nothing, and
-    denies wherever the request comes from. Raises `InvalidRequest`, `msgspec.MsgspecError`.
+    Earlier releases stored entries without validation. An invalid entry that allows is ignored. An invalid entry that
+    denies applies to requests from any host.
+
+    Raises `InvalidRequest`, `msgspec.MsgspecError`.
     """
     entry = msgspec.json.decode(document, type=Acl)
     try:
@@ -101,7 +109,7 @@ def read_rules(document: bytes) -> tuple[AccessRule, ...]:
 
 
 def _split_context(name: str) -> tuple[str, str]:
-    """Return the namespace and the bare name that the name of a subject, or its beginning, stands for."""
+    """Return the namespace and the unqualified name in a subject's name or in a prefix of one."""
     context, colon, bare = name.removeprefix(":.").partition(":")
     return (context, bare or ANY) if name.startswith(":.") and colon else ("", name)
 

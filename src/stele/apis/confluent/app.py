@@ -46,7 +46,7 @@ SEGMENTS = (
     "security",
     "status/ready",
 )
-"""Beginnings of the paths that are answered here."""
+"""First segments of the paths that the dialect answers."""
 
 IMMUTABLE = (
     "/schemas/ids/{id}",
@@ -55,25 +55,25 @@ IMMUTABLE = (
     "/contexts/{context}/schemas/ids/{id}/schema",
     "/schemas/guids/{guid}",
 )
-"""Templates of paths whose answers never change, as long as there is no query: an id is given out once."""
+"""Path templates whose answers never change if the request has no query, because an id is assigned only once."""
 
 REPEATABLE = ("/subjects/", "/compatibility/")
-"""Beginnings of paths with endpoints for POST that may answer the same again: look-ups, checks, known schemas."""
+"""Path prefixes with POST endpoints that only read: look-ups, checks, and registrations of known schemas."""
 
 _OFFERED = {MEDIA_TYPE: 1.0, "application/vnd.schemaregistry+json": 0.9, "application/json": 0.5}
-"""Media types answers can have, with the preference of the server."""
+"""Media types that responses can have, each with the preference of the server."""
 
 _SINCE_8 = (*associations.ROUTES, *schemas.BY_GUID, server.delete_context)
-"""What releases before 8.0 do not have: their profile answers 404."""
+"""Endpoints that releases before 8.0 do not have. In the profiles of those releases they answer 404."""
 
 CONTENT_TYPE = MEDIA_TYPE.encode()
-"""Header value of answers to clients that accept anything."""
+"""Content type of responses to clients that accept any."""
 
 _MODULES = (server, schemas, subjects, settings, associations, keys, exporters)
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:
-    """What a path names: a KEK, else a subject, a context or the registry. Raises `InvalidContext`."""
+    """Return the KEK, subject, context or registry that a path names. Raises `InvalidContext`."""
     names = request.path_params
     if "name" in names:
         return key_resource(decode_segment(names["name"]))
@@ -81,7 +81,7 @@ def find_resource(request: Request[Any, Any, Any]) -> Resource:
 
 
 def application(registry: Registry, options: ConfluentOptions | None = None) -> RegistryApplication:
-    """The dialect as an application of its own."""
+    """Return the dialect as an application of its own."""
     options = options or ConfluentOptions()
     app_state = AppState(registry, options, GuidIndex(), Usage(registry), KnownLists())
     return RegistryApplication(_build_application(options), app_state)

@@ -1,7 +1,7 @@
-"""Errors into answers: status, error code and sentence, found along the class tree of the error.
+"""Errors of the dialect: status, error code and message, by the class of the error.
 
-A code is the HTTP status itself, or that times 100 plus a number. Sentences keep the original's spelling: clients and
-their tests compare them.
+An error code is the HTTP status itself, or the status times 100 plus a number. Messages keep the spelling of
+Confluent's registry, because clients and their tests compare them.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from stele.service.limits import RegistryFull
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
 _LONGEST = 2000
-"""Characters of a refused schema an answer repeats."""
+"""Most characters of a refused schema that a message repeats."""
 
 _logger = structlog.get_logger("stele.confluent")
 
 
 class RefusedText(err.MalformedSchema):
-    """`MalformedSchema`, with what was sent: the sentence repeats it."""
+    """`MalformedSchema` with the text, the references and the type that the client sent, which the message repeats."""
 
     def __init__(self, error: err.MalformedSchema, text: str, references: Sequence[str], schema_type: str) -> None:
         super().__init__(
@@ -68,11 +68,11 @@ class RefusedText(err.MalformedSchema):
 
 
 class FailedLookup(err.MalformedSchema):
-    """The schema that is looked up is none."""
+    """The schema to look up is malformed."""
 
 
 class RefusedChange(err.Incompatible):
-    """`Incompatible`, with the messages that explain it and the level of compatibility in force."""
+    """`Incompatible`, with the messages that explain it and the compatibility level in force."""
 
     def __init__(self, subject: str, findings: Sequence[Finding], messages: Sequence[str], level: str = "") -> None:
         super().__init__(subject, findings)
@@ -81,7 +81,10 @@ class RefusedChange(err.Incompatible):
 
 
 class UnknownConstant(err.Invalid):
-    """A word that must be one of a few is another one: the body cannot be read, as the original sees it."""
+    """A member has a value that is not one of its constants.
+
+    Confluent's registry reports this as a body that it cannot read.
+    """
 
     def __init__(self, enum: str, word: str, constants: Sequence[str]) -> None:
         super().__init__(
@@ -95,28 +98,28 @@ class UnknownConstant(err.Invalid):
 
 
 class KeyNotFound(err.NotFound):
-    """No key of that name, or none of that subject, algorithm and version; the name is what the answer repeats."""
+    """No key has that name, or that subject, algorithm and version. The message contains `name`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Key '{name}' not found")
 
 
 class KeyNotSoftDeleted(err.NotFound):
-    """Permanent deletion before soft deletion."""
+    """A key must be soft-deleted before it is deleted permanently."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Key '{name}' was not deleted first before being permanently deleted")
 
 
 class KekSoftDeleted(err.NotFound):
-    """A data key cannot come back before the key that wraps it."""
+    """A data key cannot be restored while the key that wraps it is soft-deleted."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Key '{name}' must be undeleted first")
 
 
 class KeyExists(err.AlreadyExists):
-    """The key is there already."""
+    """The key already exists."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Key '{name}' already exists; use a different value")
@@ -176,28 +179,28 @@ class ResourceTaken(err.AlreadyExists):
 
 
 class SubjectTaken(err.Conflict):
-    """The subject has associations, where none may be."""
+    """The subject already has associations, which rules out the request."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"An association already exists for subject '{subject}'")
 
 
 class SubjectOwned(err.Conflict):
-    """The subject has a strong association, which shares it with nobody."""
+    """The subject has a strong association and cannot be shared with another resource."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"A strong association already exists for subject '{subject}'")
 
 
 class NoActiveVersion(err.Conflict):
-    """An association needs a live version of its subject."""
+    """An association requires an active version of its subject."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"No active (non-deleted) version exists for subject '{subject}'")
 
 
 class AssociationFrozen(err.Conflict):
-    """A frozen association does not change, and ends only together with its subject."""
+    """A frozen association cannot be changed. It can only be deleted together with its subject."""
 
     def __init__(self, association_type: str, subject: str) -> None:
         super().__init__(f"The association of type  '{association_type}' is frozen for subject '{subject}'")
@@ -211,7 +214,7 @@ class InvalidAssociation(err.Invalid):
 
 
 class BatchTooLarge(err.Invalid):
-    """More requests in one batch than are taken."""
+    """A batch has more requests than the limit."""
 
     def __init__(self) -> None:
         super().__init__("Associations batchMutate request exceeded a configured limit")
@@ -228,7 +231,7 @@ class OwnedReference(err.Refused):
 
 
 class ErrorContext(NamedTuple):
-    """What the sentences need beside the error: the subject named in the path, and the settings."""
+    """What messages need in addition to the error: subject and context of the path, and the options."""
 
     subject: str
     context: str
@@ -236,7 +239,7 @@ class ErrorContext(NamedTuple):
 
 
 class ErrorAnswer(NamedTuple):
-    """An answer."""
+    """Status, error code and message of an error response."""
 
     status: int
     code: int
@@ -249,7 +252,7 @@ ErrorTable = Mapping[type[Exception], tuple[int, int, Wording]]
 
 
 def malformed_schema_message(error: err.MalformedSchema) -> str:
-    """What is wrong with a schema, as the answer that refuses it says."""
+    """Return the message for a schema that is refused as malformed."""
     return _malformed_message(error) if isinstance(error, RefusedText) else str(error)
 
 
@@ -291,7 +294,7 @@ def _in_use_message(error: err.InUse, asking: ErrorContext) -> str:
 
 
 def _read_only_message(error: err.ReadOnly, asking: ErrorContext) -> str:
-    subject = error.subject or asking.subject or "null"  # The original has no name for the default context itself.
+    subject = error.subject or asking.subject or "null"  # Confluent's registry has no name for this context.
     context = f" in context {context_name(error.space)}" if asking.options.differences.names_contexts else ""
     return f"Subject {subject}{context} is {error.how}"
 
@@ -390,7 +393,7 @@ ERROR_TABLE: ErrorTable = {
     ExporterExists: (409, 40960, _plain_message),
     TooManyExporters: (409, 40964, _plain_message),
 }
-"""The answers of Confluent's releases."""
+"""Status, code and wording by error class, as in Confluent's releases."""
 
 
 def _failed_lookup_message(error: FailedLookup, asking: ErrorContext) -> str:
@@ -415,15 +418,15 @@ _DIFFERENCES: Mapping[ProfileName, ErrorTable] = {
         RefusedChange: (409, 409, lambda e, a: karapace.explain_refusal(e.level, e.messages)),
     },
 }
-"""What other makers answer instead."""
+"""Entries that differ from `ERROR_TABLE`, by profile."""
 _TABLES = {name: {**ERROR_TABLE, **_DIFFERENCES.get(name, {})} for name in PROFILES}
 
 ERROR_CODES = tuple(sorted({code for _, code, _ in ERROR_TABLE.values()} | {40406, 40407, 40409}))
-"""Every error code this API answers with, besides the HTTP statuses the framework raises."""
+"""All error codes of this API, except the HTTP statuses that the framework raises."""
 
 
 def find_error_answer(error: Exception, asking: ErrorContext) -> ErrorAnswer:
-    """The answer to an error: that of its class, or of its nearest ancestor in the table."""
+    """Return the response to an error: that of its class or of its nearest ancestor in the table."""
     row = find_by_class(_TABLES[asking.options.profile], error)
     if row is not None:
         status, code, wording = row
@@ -434,7 +437,7 @@ def find_error_answer(error: Exception, asking: ErrorContext) -> ErrorAnswer:
 
 
 def _refine_code(error: Exception, code: int, asking: ErrorContext) -> int:
-    """Codes that depend on more than the class."""
+    """Return the code of an error where it depends on more than its class."""
     match error:
         case err.Incompatible():
             return asking.options.refusal_code
@@ -456,7 +459,7 @@ def _http_error_answer(error: HTTPException) -> ErrorAnswer:
 def create_error_handler(
     options: ConfluentOptions,
 ) -> Callable[[Request[Any, Any, Any], Exception], Response[ErrorMessage | RefusedBodyMessage]]:
-    """The exception handler of the application."""
+    """Return the exception handler of the application."""
 
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorMessage | RefusedBodyMessage]:
         error = classify_outage(request, error)
@@ -484,5 +487,5 @@ def _error_context(request: Request[Any, Any, Any], options: ConfluentOptions) -
             return ErrorContext(qualify_subject(key), context_name(key.namespace), options)
         return ErrorContext("", context_name(parse_context(context)), options)
     except (err.SteleError, KeyError):
-        # The path itself is what is wrong, or no route matched it.
+        # The path itself is invalid, or no route matched it.
         return ErrorContext("", context_name(SubjectKey("", "").namespace), options)

@@ -1,9 +1,9 @@
-"""Runs exporters: copies versions, with their ids and numbers, into another registry that speaks this API.
+"""Runs exporters, which copy versions with their ids and numbers into another registry that speaks this API.
 
-A subject of the far side is put into IMPORT mode, in which ids are given and nobody else writes. Then each change of
-the log is carried over in order. What is there already in the same form is left as it is. Something else in the same
-subject is a conflict: the exporter stops with ERROR, and nothing is overwritten. Only what is in IMPORT mode over there
-is ever deleted.
+An exporter puts a subject of the other registry into IMPORT mode. In this mode clients cannot register, and a request
+sets the ids. Then the exporter carries over each change of the log in order. A version that exists there in the same
+form is left as it is. Any other version with the same number is a conflict: the exporter stops with ERROR and
+overwrites nothing. It deletes only in subjects that are in IMPORT mode there.
 
 Source: docs/protocols/confluent.md#exporters
 """
@@ -36,11 +36,11 @@ _DELIVERED: Final = Attempt(DeliveryCode.DELIVERED)
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _MODE_FORBIDS: Final = 42205
 _MOST_DEPTH: Final = 200
-"""References within references that are carried over with a version."""
+"""Deepest nesting of references that are carried over with a version."""
 
 
 class _Refusal(Exception):
-    """The other registry did not do what it was asked."""
+    """The other registry refused a request, or a version cannot be copied. `attempt` holds the reason."""
 
     def __init__(self, attempt: Attempt) -> None:
         super().__init__(attempt.detail)
@@ -48,10 +48,10 @@ class _Refusal(Exception):
 
 
 class ExporterSource:
-    """Makes followers of exporters.
+    """Creates followers of exporters.
 
     Args:
-        registry: What is exported.
+        registry: The registry to export.
         client: Sends requests to other registries.
     """
 
@@ -63,7 +63,7 @@ class ExporterSource:
         self._client = client
 
     def make_follower(self, text: bytes) -> ExporterFollower | None:
-        """Return the follower of a stored exporter; None for one that is paused."""
+        """Return the follower of a stored exporter, or None for a paused one."""
         exporter = decode_exporter(text)
         return (
             None if exporter.state == ExporterState.PAUSED else ExporterFollower(self._registry, self._client, exporter)
@@ -71,7 +71,7 @@ class ExporterSource:
 
 
 class ExporterFollower:
-    """Carries the changes that one exporter is about into the other registry."""
+    """Copies the changes that one exporter selects into the other registry."""
 
     begin = "0"
 
@@ -86,17 +86,17 @@ class ExporterFollower:
         self._imported: set[str] = set()
 
     def is_wanted(self, event: ChangeEvent) -> bool:
-        """Return whether an event is about a subject of the exporter."""
+        """Return whether an event registers or deletes versions of a subject that the exporter selects."""
         change = event.change
         if change.namespace is None or change.subject is None:
             return False
         if change.version_number is None and not change.is_deleted:
-            return False  # settings and descriptions stay here
+            return False  # settings and descriptions are not exported
         key = SubjectKey(change.namespace, change.subject)
         return self._is_chosen(key)
 
     async def attempt(self, event: ChangeEvent) -> Attempt:
-        """Carry one change over."""
+        """Copy one change and return the result."""
         change = event.change
         key = SubjectKey(change.namespace or "", change.subject or "")
         try:
@@ -104,7 +104,7 @@ class ExporterFollower:
                 await self._delete(key, change.version_number, event.position.seq)
             else:
                 version = self._find_version(key, change.version_number)
-                if version is not None and version.seq <= event.position.seq:  # else the log says it later
+                if version is not None and version.seq <= event.position.seq:  # else a later record registers it
                     await self._register(version, 0)
             return _DELIVERED
         except _Refusal as refusal:
@@ -117,17 +117,17 @@ class ExporterFollower:
             return Attempt(DeliveryCode.NO_ANSWER, detail=str(error))
 
     async def close(self) -> None:
-        """Nothing is held: the client is shared."""
+        """Do nothing: the HTTP client is shared."""
 
     def _find_version(self, key: SubjectKey, number: int | None) -> Version | None:
-        """Return a version as it is now; None for one that is gone: the log says that later."""
+        """Return a version as it is now, or None if it was deleted since: a later record reports the deletion."""
         try:
             return queries.get_version(self._registry.state, key, number, queries.ACTIVE_OR_SOFT_DELETED)
         except NotFound:
             return None
 
     async def _register(self, version: Version, depth: int) -> None:
-        """Register a version over there, those it refers to first. Raises `_Refusal`."""
+        """Register a version in the other registry, after the versions that it refers to. Raises `_Refusal`."""
         for reference in version.schema.attachments.references:
             referred = self._find_version(reference.key, reference.version_number)
             if referred is not None and not self._registry.access.can_read(reference.key):
@@ -147,7 +147,7 @@ class ExporterFollower:
             raise
 
     def _describe_version(self, version: Version) -> RegisterSchemaRequest:
-        """Return a version as the other registry takes it. Raises `_Refusal`."""
+        """Return the request that registers a version in the other registry. Raises `_Refusal`."""
         state = self._registry.state
         schema_type = version.kind.format.upper()
         if schema_type not in translate.SCHEMA_TYPES:
@@ -167,7 +167,10 @@ class ExporterFollower:
         )
 
     async def _has_version(self, subject: str, body: RegisterSchemaRequest) -> bool:
-        """Return whether a version is there: its id and its text. Raises `_Refusal` where another one is."""
+        """Return whether the other registry has a version with this id and text.
+
+        Raises `_Refusal` if the version number belongs to another schema there.
+        """
         answer = await self._far.ask("GET", f"{_name_path(subject)}/versions/{body.version}")
         if answer.status != 200:
             return False
@@ -178,7 +181,10 @@ class ExporterFollower:
         raise _Refusal(Attempt(DeliveryCode.CONFLICT, 200, detail=detail))
 
     async def _import_into(self, subject: str, key: SubjectKey) -> None:
-        """Put a subject over there into the mode in which ids are given, if it has nothing but versions of this one."""
+        """Put a subject of the other registry into IMPORT mode.
+
+        Raises `_Refusal` if it has versions that do not come from this subject.
+        """
         if subject in self._imported:
             return
         if not await self._is_imported(subject):
@@ -188,13 +194,13 @@ class ExporterFollower:
         self._imported.add(subject)
 
     async def _is_imported(self, subject: str) -> bool:
-        """Return whether a subject over there is in the mode that an exporter puts it into. Raises `_Refusal`."""
+        """Return whether a subject of the other registry is in IMPORT mode. Raises `_Refusal`."""
         answer = await self._far.ask("GET", f"/mode/{quote(subject, safe='')}")
         _require_success(answer, is_missing_fine=True)
         return answer.status == 200 and msgspec.json.decode(answer.body, type=_ModeAnswer).mode == "IMPORT"
 
     async def _require_own_versions(self, subject: str, key: SubjectKey) -> None:
-        """Raise `_Refusal` where a subject over there has a version that this one does not have."""
+        """Raise `_Refusal` if a subject of the other registry has a version that this registry does not have."""
         answer = await self._far.ask("GET", f"{_name_path(subject)}/versions")
         _require_success(answer, is_missing_fine=True)
         for number in msgspec.json.decode(answer.body, type=list[int]) if answer.status == 200 else ():
@@ -205,14 +211,14 @@ class ExporterFollower:
             await self._has_version(subject, self._describe_version(version))
 
     async def _delete(self, key: SubjectKey, number: int | None, seq: int) -> None:
-        """Delete what the record `seq` deleted here: softly where it can be read here still, else for good.
+        """Delete in the other registry what the record `seq` deleted here.
 
-        What was made again since is another version: the old one goes, unless the new one is there already. Raises
-        `_Refusal`.
+        The deletion is soft if the version can still be read here, else permanent. If the version number was registered
+        again since, the old version is deleted there, unless the new one is there already. Raises `_Refusal`.
         """
         subject = self.rename_subject(key)
         if not await self._is_imported(subject):
-            return  # No exporter brought what is there.
+            return  # No exporter copied this subject.
         version = None if number is None else self._find_version(key, number)
         is_made_again = version is not None and version.seq > seq
         if version is not None and (await self._is_there(subject, version) if is_made_again else _is_active(version)):
@@ -229,7 +235,7 @@ class ExporterFollower:
             return False
 
     def rename_subject(self, key: SubjectKey) -> str:
-        """Return the name that a subject of this registry has over there."""
+        """Return the name of a subject of this registry in the other registry."""
         exporter = self._exporter
         name = Renaming(exporter.subject_rename_format or "${subject}").rename_subject(key).name
         namespace = key.namespace
@@ -260,7 +266,7 @@ def _is_active(version: Version) -> bool:
 
 
 def _reduce_text(text: str) -> Any:
-    """Return what stays of a text whatever a registry does to its layout."""
+    """Return a form of a schema's text that does not depend on its layout, for comparison."""
     try:
         return msgspec.json.decode(text)
     except msgspec.MsgspecError:
@@ -268,7 +274,7 @@ def _reduce_text(text: str) -> Any:
 
 
 def _require_success(answer: OutgoingAnswer, *, is_missing_fine: bool = False) -> None:
-    """Raise `_Refusal` for an answer that is no success."""
+    """Raise `_Refusal` if a response reports an error."""
     status = answer.status
     if status < 300:
         return
@@ -291,11 +297,11 @@ def _require_success(answer: OutgoingAnswer, *, is_missing_fine: bool = False) -
 
 
 class BadExporterConfig(SteleError):
-    """The configuration of an exporter names no registry, or a way to log in that is not known here."""
+    """The configuration of an exporter names no registry, or an unknown method of authentication."""
 
 
 class FarRegistry:
-    """Asks another registry, with the settings of an exporter: addresses in turn, and credentials."""
+    """Sends requests to another registry, with the credentials of an exporter. Its addresses are tried in turn."""
 
     def __init__(self, client: OutgoingClient, config: dict[str, str]) -> None:
         self._client = client
@@ -312,7 +318,10 @@ class FarRegistry:
         self._tokens = OutgoingTokens(client, issuer, {name: value for name, value in form.items() if value})
 
     async def ask(self, method: str, path: str, body: Any = None) -> OutgoingAnswer:
-        """Return the answer to a request. Raises `BadExporterConfig`, `NoToken`, `ForbiddenAddress`, `Unavailable`."""
+        """Return the response to a request.
+
+        Raises `BadExporterConfig`, `NoToken`, `ForbiddenAddress`, `Unavailable`.
+        """
         if not self._urls:
             raise BadExporterConfig("the configuration has no schema.registry.url")
         headers = {"content-type": _MEDIA_TYPE, "accept": _MEDIA_TYPE, **await self._authorize()}

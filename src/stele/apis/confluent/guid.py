@@ -1,7 +1,8 @@
-"""GUIDs: the name of a schema that depends on its content alone, the same in every registry of the world.
+"""GUIDs of schemas. A GUID depends on the content only, so a schema has the same GUID in every registry.
 
-MD5 of the text, of each reference (name, subject, version as big-endian int32), then of metadata and rule set, each led
-by a byte 1 when present; printed as a UUID. Layout after the public client entities of the Confluent registry.
+A GUID is an MD5 in the form of a UUID. It covers the text, then each reference (name, subject, version as big-endian
+int32), then metadata and rule set, each after a byte 1 if present. The layout is that of the public client entities of
+the Confluent registry.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _ONE = b"\x01"
 
 
 def reference_subject(reference: Reference, space: str) -> str:
-    """How a schema of a space names the subject it refers to: bare inside the same space."""
+    """Return how a schema of a namespace names the subject that it refers to: unqualified in the same namespace."""
     if reference.namespace == space:
         return reference.subject
     return qualify_subject(reference.key) if reference.namespace else f":.:{reference.subject}"
 
 
 def compute_guid(state: State, schema: SchemaEntry) -> str:
-    """The GUID of a registered schema, in the usual form with hyphens."""
+    """Return the GUID of a registered schema, in the usual form with hyphens."""
     attached = schema.attachments
     md = hashlib.md5(state.get_text(schema.content), usedforsecurity=False)
     for reference in attached.references:
@@ -38,7 +39,7 @@ def compute_guid(state: State, schema: SchemaEntry) -> str:
     if attached.metadata is not None or attached.rule_set is not None:
         for piece in (*_hash_metadata(attached.metadata), *_hash_rule_set(attached.rule_set)):
             md.update(piece if isinstance(piece, bytes) else piece.encode())
-    digits = md.hexdigest()  # `UUID` takes ten times as long, which lists would feel.
+    digits = md.hexdigest()  # `UUID` takes ten times as long, which slows lists down.
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
@@ -77,7 +78,10 @@ def _hash_rule(rule: DataRule) -> Iterator[bytes | str]:
 
 
 class GuidIndex:
-    """Finds schemas by GUID. Built when first asked, then kept up with what is registered; nobody else pays for it."""
+    """Finds schemas by GUID.
+
+    The index is built at the first look-up and then updated with new schemas. Without look-ups it costs nothing.
+    """
 
     def __init__(self) -> None:
         self._state: State | None = None
@@ -87,14 +91,14 @@ class GuidIndex:
         self._found: dict[str, list[SchemaEntry]] = {}
 
     async def hash_new_entries(self, state: State, slices: TimeSlices) -> None:
-        """Do most of the work of the next `find_schemas` before it, and let others run meanwhile."""
+        """Do most of the work of the next `find_schemas` in advance, in time slices so that other requests can run."""
         self._follow_state(state)
         async for row in slices.iterate(row for rows in self._list_new_entries(state) for row in rows):
             if self._is_present(state, row):
                 self._add_entry(state, row)
 
     def find_schemas(self, state: State, guid: UUID) -> list[SchemaEntry]:
-        """Every present schema of that GUID, the default space first, the others by name."""
+        """Return all present schemas with a GUID: those of the default namespace first, then by namespace."""
         self._catch_up(state)
         rows = [row for row in self._found.get(str(guid), ()) if self._is_present(state, row)]
         return sorted(rows, key=lambda row: row.namespace)
@@ -107,18 +111,18 @@ class GuidIndex:
         self._counted = {space.name: len(space.schema_entries) for space in state.namespaces.values()}
 
     def _follow_state(self, state: State) -> None:
-        """Forget what is no longer there."""
+        """Drop cached entries that the state no longer contains."""
         if state is not self._state:
-            self.__init__()  # type: ignore[misc]  # everything known belongs to the state that was
+            self.__init__()  # type: ignore[misc]  # everything cached belongs to the previous state
             self._state = state
         if state.purges != self._purges:
-            # Positions have shifted: look at everything, hash only what is new.
+            # Positions have shifted: scan all entries, hash only new ones.
             self._purges = state.purges
             self._forget_entries(lambda row: not self._is_present(state, row))
             self._counted.clear()
 
     def _list_new_entries(self, state: State) -> Iterator[Iterator[SchemaEntry]]:
-        """The entries that were not yet looked at, by namespace."""
+        """Yield the entries that are not indexed yet, namespace by namespace."""
         for space in state.namespaces.values():
             done = self._counted.get(space.name, 0)
             if done < len(space.schema_entries):

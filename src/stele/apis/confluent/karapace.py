@@ -1,7 +1,7 @@
-"""What only Karapace says: its findings about request bodies, and its sentences about refused schemas. Pure.
+"""Messages in which Karapace differs: findings about request bodies, and messages about refused schemas. Pure.
 
-Bodies are checked as its web framework checks them: every finding has a type, the place it was found at, a sentence and
-what stood there. The sentences of its Python libraries are not copied.
+Bodies are checked as Karapace's web framework checks them: each finding has a type, a location, a message and the value
+found there. The messages of its Python libraries are not copied.
 
 Source: docs/protocols/karapace.md#answers.
 """
@@ -20,20 +20,20 @@ from stele.errors import MalformedSchema
 
 _SCHEMA_MEMBERS: Final = ("schema", "schemaType", "references", "metadata", "ruleSet")
 _SCHEMA_TYPES: Final = {"AVRO": "AVRO", "JSON": "JSONSCHEMA", "PROTOBUF": "PROTOBUF"}
-"""Its names of the schema types in sentences."""
+"""Karapace's names of the schema types in messages."""
 _EXPECTED_TYPES: Final = "'AVRO', 'JSON' or 'PROTOBUF'"
 _LONGEST: Final = 300
-"""Characters of the incompatibilities that a refusal lists."""
+"""Most characters of the list of incompatibilities in a refusal."""
 
 
 class BodyFinding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is wrong with a body.
+    """One defect of a request body.
 
     type   kind of finding
-    loc    where: `body`, then names of members and positions
-    msg    what is wrong
-    input  what stands there
-    ctx    what the sentence is made of
+    loc    location: `body`, then names of members and positions
+    msg    message
+    input  value at the location
+    ctx    values in the message
     """
 
     type: str
@@ -44,7 +44,7 @@ class BodyFinding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RefusedBody(WrongShape):
-    """The body is not what the endpoint takes; says all that is wrong with it."""
+    """The body is not what the endpoint accepts. The message lists all defects."""
 
     def __init__(self, findings: Sequence[BodyFinding]) -> None:
         super().__init__("; ".join(f"{'.'.join(map(str, each.loc))}: {each.msg}" for each in findings))
@@ -55,7 +55,7 @@ class RefusedBody(WrongShape):
 
 
 def require_schema_body(body: bytes) -> None:
-    """Refuse a body that is no request about a schema: members nobody knows too.
+    """Raise unless a body is a request about a schema. Unknown members are refused, too.
 
     Raises `RefusedBody`, and `MalformedSchema` for an empty schema.
     """
@@ -64,12 +64,12 @@ def require_schema_body(body: bytes) -> None:
 
 
 def require_config_body(body: bytes) -> None:
-    """Refuse a body that names no level of compatibility. Raises `RefusedBody`."""
+    """Raise `RefusedBody` unless a body names a compatibility level."""
     _require(body, lambda value: _check_member(value, ("body",), "compatibility", str))
 
 
 def _require(body: bytes, check: Callable[[dict[str, Any]], Iterator[BodyFinding]]) -> dict[str, Any]:
-    """The members of a body in which a check finds nothing. Raises `RefusedBody`."""
+    """Return the members of a body in which a check finds no defect. Raises `RefusedBody`."""
     if not body.strip():
         raise RefusedBody([BodyFinding("missing", ("body",), "Field required", None)])
     if is_nested_deeper(body):
@@ -123,7 +123,7 @@ def _check_reference(reference: Any, place: tuple[str | int, ...]) -> Iterator[B
 def _check_member(
     value: Mapping[str, Any], place: tuple[str | int, ...], name: str, kind: type[str | int]
 ) -> Iterator[BodyFinding]:
-    """What is wrong with a member that must be there."""
+    """Yield the defects of a required member."""
     if name not in value:
         yield BodyFinding("missing", (*place, name), "Field required", value)
         return
@@ -135,7 +135,7 @@ def _check_member(
 
 
 def _is_integer(value: Any) -> bool:
-    """Whether a value is an integer, or a text that is one."""
+    """Return whether a value is an integer or a text that spells one."""
     if isinstance(value, str):
         return value.strip().removeprefix("-").isdecimal()
     return isinstance(value, int) and not isinstance(value, bool)
@@ -145,7 +145,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def explain_findings(findings: Sequence[Finding]) -> list[str]:
-    """The messages of a check: one for each finding, the same only once."""
+    """Return the messages of a check: one for each finding, without duplicates."""
     return list(dict.fromkeys(map(_explain_finding, findings)))
 
 
@@ -171,12 +171,16 @@ def _explain_finding(finding: Finding) -> str:
 
 
 def explain_refusal(level: str, messages: Sequence[str]) -> str:
-    """The sentence of a refused registration."""
+    """Return the message of a refused registration."""
     return f"Incompatible schema, compatibility_mode={level}. Incompatibilities: {', '.join(messages)[:_LONGEST]}"
 
 
 def explain_refused_text(error: MalformedSchema, text: str, references: Sequence[str], schema_type: str) -> str:
-    """The sentence of a text that is no schema: of Protobuf the type that is missing, else the whole text."""
+    """Return the message about a text that is no schema.
+
+    It names the undefined type if that is the cause. Otherwise it repeats the text of a Protobuf schema, or gives the
+    error for a schema of another type.
+    """
     detail = str(error)
     if error.undefined is not None:
         detail = f'type "{error.undefined}" is not defined'

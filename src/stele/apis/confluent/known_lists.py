@@ -1,4 +1,4 @@
-"""Lists as they were made last, so that a page of one costs no more than its rows."""
+"""Cache of the last lists, so that each page of a list costs no more than its rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from stele.core.state import State
 T = TypeVar("T")
 
 _LISTS: Final = 4
-"""Lists that are kept: each has eight bytes for a row, and the name of each subject outside the default context."""
+"""Largest number of cached lists.
+
+A list takes eight bytes a row, and the name of each subject outside the default context.
+"""
 
 
 class _Basis(NamedTuple):
-    """What a list was made of; seq is 0 for one of subjects."""
+    """State that a list was computed from. For a list of subjects, `seq` is 0."""
 
     state: State
     shared_seq: int
@@ -23,7 +26,7 @@ class _Basis(NamedTuple):
 
 
 class KnownLists:
-    """Lists as they were made last, until something they depend on changes: a page is a part of one.
+    """Caches lists until something they depend on changes. Pages are slices of them.
 
     Lists of subjects depend on which subjects there are, and on records that concern more than a subject
     (`State.shared_seq`); lists of versions on every record.
@@ -35,13 +38,16 @@ class KnownLists:
     async def find_subjects(
         self, state: State, key: Hashable, make: Callable[[], Coroutine[Any, Any, list[T]]]
     ) -> list[T]:
-        """Return the list under a key, which says all that was asked for; it is made if it is not known."""
+        """Return the list of subjects under a key, computed by `make` if it is not cached.
+
+        The key must contain all parameters of the request.
+        """
         return await self._find(key, make, lambda: _Basis(state, state.shared_seq, state.serial, 0))
 
     async def find_versions(
         self, state: State, key: Hashable, make: Callable[[], Coroutine[Any, Any, list[T]]]
     ) -> list[T]:
-        """As `find_subjects`, of versions."""
+        """Return the list of versions under a key; see `find_subjects`."""
         return await self._find(key, make, lambda: _Basis(state, state.shared_seq, state.serial, state.seq))
 
     async def _find(

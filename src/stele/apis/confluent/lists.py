@@ -1,4 +1,4 @@
-"""What the lists of the API hold, in their order. Pure."""
+"""Contents and order of the lists of the API. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _matching_namespaces(state: State, prefix: PrefixFilter) -> list[Namespace]:
 async def list_subjects(
     slices: TimeSlices, state: State, prefix: PrefixFilter, *, by_age: bool = False
 ) -> list[Subject]:
-    """Subjects a prefix takes, sorted by the name they are shown by; by_age keeps the order they were made in."""
+    """Return the subjects that match a prefix, sorted by displayed name; by_age keeps the order of creation."""
     there = (subject for space in _matching_namespaces(state, prefix) for subject in space.subjects.values())
     named_subjects = [
         (qualify_subject(subject.key), subject)
@@ -43,14 +43,18 @@ async def list_subjects(
 
 
 def has_versions(subject: Subject, *, deleted: bool, deleted_only: bool) -> bool:
-    """Whether a subject has a live version; deleted takes those that have none left, too, deleted_only these alone."""
+    """Return whether a subject has an active version.
+
+    With `deleted`, a subject with only soft-deleted versions counts, too. With `deleted_only`, only such subjects
+    count.
+    """
     lives = {version.state for version in subject.versions}
     live, retired = VersionState.ACTIVE in lives, VersionState.SOFT_DELETED in lives
     return (retired and not live) if deleted_only else (live or (deleted and retired))
 
 
 class VersionFilter(NamedTuple):
-    """Which versions of a subject a list is about: soft-deleted ones too, only the last, only with a type of rule."""
+    """Versions of a subject that a list shows: with soft-deleted ones, only the latest, or only with a type of rule."""
 
     deleted: bool
     latest_only: bool
@@ -58,7 +62,7 @@ class VersionFilter(NamedTuple):
 
 
 def list_versions_of_subject(subject: Subject, version_filter: VersionFilter) -> list[Version]:
-    """Versions of a subject by number."""
+    """Return the versions of a subject that pass a filter, by number."""
     rows = queries.list_versions(
         subject, queries.ACTIVE_OR_SOFT_DELETED if version_filter.deleted else queries.ACTIVE_ONLY
     )
@@ -75,7 +79,7 @@ def _has_rule(version: Version, rule_type: str) -> bool:
 
 
 def list_version_numbers(rows: list[Version], *, deleted_only: bool, as_negative: bool) -> Iterator[int]:
-    """Version numbers, ascending; as_negative turns the sign of soft-deleted ones."""
+    """Yield version numbers, ascending; as_negative negates those of soft-deleted versions."""
     for row in rows:
         retired = row.state is VersionState.SOFT_DELETED
         if retired or not deleted_only:
@@ -83,7 +87,10 @@ def list_version_numbers(rows: list[Version], *, deleted_only: bool, as_negative
 
 
 def list_versions_of_schema(schema: SchemaEntry, *, deleted: bool) -> list[Version]:
-    """Versions with that schema by subject and number. Raises `ContentNotFound` when no version has it any more."""
+    """Return the versions that have a schema, by subject and number.
+
+    Raises `ContentNotFound` if no active or soft-deleted version has it.
+    """
     lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
     rows = [row for row in list_versions_of_entry(schema) if row.state in queries.ACTIVE_OR_SOFT_DELETED]
     if not rows:
@@ -93,7 +100,7 @@ def list_versions_of_schema(schema: SchemaEntry, *, deleted: bool) -> list[Versi
 
 
 def list_users_of_schema(state: State, schema: SchemaEntry, access: AccessControl) -> list[str]:
-    """Names of the subjects with an active version that has the schema, in the order they were made in."""
+    """Return the names of the subjects with an active version that has the schema, in order of creation."""
     is_shown = access.make_filter()
     users = {row.subject.key for row in list_versions_of_entry(schema) if row.state is VersionState.ACTIVE}
     return [
@@ -104,7 +111,7 @@ def list_users_of_schema(state: State, schema: SchemaEntry, access: AccessContro
 
 
 def find_version_with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Version:
-    """The newest version whose metadata has all those properties. Raises `ContentNotFound`."""
+    """Return the newest version whose metadata has all these properties. Raises `ContentNotFound`."""
     for row in reversed(rows):
         metadata = row.schema.attachments.metadata
         properties = (metadata.properties or {}) if metadata is not None else {}
@@ -114,7 +121,7 @@ def find_version_with_properties(rows: list[Version], wanted: list[tuple[str, st
 
 
 def list_aliases(state: State, is_shown: Callable[[SubjectKey], bool]) -> Mapping[SubjectKey, list[str]]:
-    """The names that stand for each subject, sorted."""
+    """Return the aliases of each subject, sorted."""
     aliases: dict[SubjectKey, list[str]] = {}
     for space in state.namespaces.values():
         for name, settings in space.settings.items():
@@ -125,13 +132,13 @@ def list_aliases(state: State, is_shown: Callable[[SubjectKey], bool]) -> Mappin
 
 
 class SubjectAssociationFilter(NamedTuple):
-    """Which associations the subject of a version must have; with none set those without any are taken, too."""
+    """Associations that the subject of a version must have. With `none`, subjects without associations pass, too."""
 
     bindings: AssociationFilter
     none: bool
 
     def select_bindings(self, there: list[Binding]) -> list[Binding] | None:
-        """Those among the bindings of a subject that count; None when the subject is out."""
+        """Return those bindings of a subject that match, or None if the subject does not pass."""
         matching = [row for row in there if self.bindings.matches_binding(row)]
         return matching or ([] if self.none and not there else None)
 
@@ -139,7 +146,7 @@ class SubjectAssociationFilter(NamedTuple):
 def parse_association_filter(
     resource_type: str, types: list[str] | None, lifecycles: list[str] | None
 ) -> SubjectAssociationFilter | None:
-    """The filter of a request, None when it says nothing of associations. Raises `NoSuchResource`."""
+    """Return the filter of a request, or None if it has no parameter about associations. Raises `NoSuchResource`."""
     if not (resource_type or types or lifecycles):
         return None
     named = {word.upper() for word in lifecycles or ()}
@@ -150,7 +157,7 @@ def parse_association_filter(
 
 
 def list_bindings_by_subject(state: State) -> Mapping[SubjectKey, list[Binding]]:
-    """The bindings of all subjects that have any."""
+    """Return the bindings of all subjects that have any, by subject."""
     there: dict[SubjectKey, list[Binding]] = {}
     for _, binding in sorted(state.bindings.items()):
         there.setdefault(binding.subject, []).append(binding)
@@ -158,13 +165,16 @@ def list_bindings_by_subject(state: State) -> Mapping[SubjectKey, list[Binding]]
 
 
 def extend_schema(schema: SubjectVersionBody, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:
-    """A version with the names and the resources its subject has."""
+    """Return a version with the aliases and the associations of its subject."""
     *members, _ = msgspec.structs.astuple(schema)  # Its aliases come last.
     values = (*members, aliases, [association_out(binding) for binding in bindings])
     return ExtendedSchema(*values)
 
 
 def list_contexts(state: State, prefix: str, access: AccessControl) -> Iterator[str]:
-    """Names of contexts that start so, the default one first; those without a right to anything in them left out."""
+    """Yield the names of contexts with a prefix, the default context first.
+
+    Contexts in which the caller has no rights are left out.
+    """
     names = map(context_name, access.select_namespaces(queries.visible_namespaces(state)))
     return (name for name in names if name.startswith(prefix))

@@ -1,9 +1,10 @@
 """Metadata of schemas: reserved properties, tags, and requests that change attachments without the text. Pure.
 
-`confluent:reserved` lists top-level field names, with commas: under `validateFields` no field may take one, and no
-reservation may be dropped. `confluent:version` is a hint which version the metadata belongs to, and is no part of it.
+`confluent:reserved` lists top-level field names, separated by commas. Under `validateFields` no field may have one of
+these names, and no name may be removed from the list. `confluent:version` is a version hint: the number of the version
+that the metadata belongs to. It does not count as a part of the metadata.
 
-Tags live in the metadata under the path of their entity; the text of a schema is never rewritten.
+Tags are stored in the metadata under the path of their entity. The text of a schema is never rewritten.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from stele.errors import InvalidRuleSet
 _RESERVED = "confluent:reserved"
 _VERSION = "confluent:version"
 _INTERNAL = "$$"
-"""Start of field names that JSON Schema tools keep for themselves."""
+"""Prefix of field names that JSON Schema tools reserve for themselves."""
 
 
 def find_reserved_name_violations(
     fields: list[Field], attachments: Attachments, before: Version | None
 ) -> list[Finding]:
-    """Why a schema with those fields and attachments may not follow a version."""
+    """Return why a schema with these fields and attachments may not follow the version `before`."""
     names = {field.path for field in fields}
     reserved = _reserved_names(attachments)
     dropped = _reserved_names(before.schema.attachments) - reserved if before is not None else set()
@@ -57,18 +58,21 @@ def _is_internal(name: str) -> bool:
 
 
 def version_hint(metadata: Metadata | None) -> str | None:
-    """The version hint of metadata."""
+    """Return the version hint of metadata, or None."""
     return (metadata.properties or {}).get(_VERSION) if metadata is not None else None
 
 
 def set_version_hint(metadata: Metadata | None, number: int) -> Metadata:
-    """Metadata with that version hint."""
+    """Return metadata with this version hint."""
     before = metadata or Metadata()
     return replace(before, properties={**(before.properties or {}), _VERSION: str(number)}).in_stored_order()
 
 
 def equals_except_version_hint(own: Metadata | None, version: Version) -> bool:
-    """Whether metadata is that of a version, leaving out the hint where only one has it: it must not name another."""
+    """Return whether metadata equals that of a version.
+
+    A version hint that only one of them has is ignored, but a hint in `own` must not name another version.
+    """
     theirs = version.schema.attachments.metadata
     hint = version_hint(own)
     if hint is not None and version_hint(theirs) is not None:
@@ -97,7 +101,10 @@ def _make_finding(rule: str, name: str, why: str, fix: str) -> Finding:
 
 
 def apply_tag_changes(request: api.RegisterSchemaRequest, latest: Version | None) -> api.RegisterSchemaRequest:
-    """A registration with its tag changes made part of its metadata, or of the latest version's when it has none."""
+    """Return a registration with its tag changes applied to its metadata.
+
+    A request without metadata gets those of the latest version.
+    """
     add, remove = request.schema_tags_to_add, request.schema_tags_to_remove
     if not add and not remove:
         return request
@@ -108,7 +115,7 @@ def apply_tag_changes(request: api.RegisterSchemaRequest, latest: Version | None
 
 
 def tag_attachments(attachments: Attachments, request: api.TagSchemaRequest) -> Attachments:
-    """The attachments of a version as a tag request wants them. Raises `InvalidRuleSet`."""
+    """Return the attachments of a version after a tag request. Raises `InvalidRuleSet`."""
     metadata = request.metadata if request.metadata is not None else attachments.metadata
     if request.tags_to_add or request.tags_to_remove:
         metadata = _change_tags(metadata, request.tags_to_add, request.tags_to_remove)

@@ -1,4 +1,4 @@
-"""Bodies of the Confluent API. Fields at their default are left out, as the original leaves out what is empty.
+"""Bodies of the Confluent API. Fields with their default value are not sent, as in Confluent's registry.
 
 Unknown members are ignored and null means absent, in every request.
 """
@@ -100,14 +100,14 @@ STRONG: Final = "STRONG"
 WEAK: Final = "WEAK"
 NONE: Final = "NONE"
 ANY: Final = "-"
-"""Namespace or name in a path that stands for all of them."""
+"""Namespace or name in a path that matches all of them."""
 
 
 # --- schemas --------------------------------------------------------------------------------------------------------
 
 
 class RegisterSchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What was registered, or was there already. ts is milliseconds since 1970 UTC."""
+    """The schema that was registered or existed already. ts is milliseconds since 1970 UTC."""
 
     id: int
     version: int | None = None
@@ -122,7 +122,7 @@ class RegisterSchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, re
 
 
 class SubjectVersionBody(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One version of a subject; aliases are the subjects that stand for this one."""
+    """One version of a subject; aliases are the subjects whose setting `alias` names this one."""
 
     subject: str
     version: int
@@ -140,7 +140,7 @@ class SubjectVersionBody(msgspec.Struct, frozen=True, omit_defaults=True, rename
 
 
 class RefusedBodyMessage(msgspec.Struct, frozen=True):
-    """Answer to a body that is none, in the profile `karapace`: the message lists what was found."""
+    """Response to an invalid body in the profile `karapace`: the message lists the defects."""
 
     error_code: int
     message: Sequence[BodyFinding]
@@ -149,9 +149,9 @@ class RefusedBodyMessage(msgspec.Struct, frozen=True):
 class SchemaString(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A schema by its id.
 
-    Subject, version, ts and deleted belong to a version, so they are there only when the request names a subject:
-    without one the answer never changes, and may be kept for ever. subjects are those that have the schema, where the
-    request asks for them in the profile `karapace`.
+    Subject, version, ts and deleted belong to a version, so they are present only if the request names a subject.
+    Without them the response never changes and can be cached for ever. subjects are those that have the schema; they
+    are present only if the request asks for them, in the profile `karapace`.
     """
 
     schema: str
@@ -207,7 +207,7 @@ class Clusters(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class ServerScope(msgspec.Struct, frozen=True):
-    """Where the registry stands."""
+    """Scope of the registry: its path and its clusters."""
 
     path: list[str]
     clusters: Clusters
@@ -230,7 +230,7 @@ class Deployment(msgspec.Struct, frozen=True):
 
 
 class AssociationCreateOrUpdateInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """What to associate: subject None is `:.namespace:name-type`; schema is registered there first."""
+    """An association to create; subject None is `:.namespace:name-type`. The schema is registered there first."""
 
     subject: str | None = None
     association_type: str | None = None
@@ -241,7 +241,7 @@ class AssociationCreateOrUpdateInfo(msgspec.Struct, frozen=True, rename="camel")
 
 
 class AssociationCreateOrUpdateRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """Associations of one resource to make, all or none."""
+    """Associations of one resource to create, all or none."""
 
     resource_name: str | None = None
     resource_namespace: str | None = None
@@ -251,7 +251,7 @@ class AssociationCreateOrUpdateRequest(msgspec.Struct, frozen=True, rename="came
 
 
 class AssociationOp(msgspec.Struct, frozen=True, rename="camel"):
-    """One step of a batch: CREATE, UPSERT or DELETE; the latter has type and cascadeLifecycle only."""
+    """One step of a batch: CREATE, UPSERT or DELETE. A DELETE has only a type and cascadeLifecycle."""
 
     op_type: str | None = None
     subject: str | None = None
@@ -303,7 +303,7 @@ class ExtendedSchema(SubjectVersionBody, frozen=True, omit_defaults=True, rename
 
 
 class AssociationInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What became of one association of a request; schema is the version it registered."""
+    """Result of one association of a request; schema is the version that was registered for it."""
 
     subject: str
     association_type: str
@@ -313,7 +313,7 @@ class AssociationInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
 
 class AssociationResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A resource and the associations made."""
+    """A resource and the associations that were created for it."""
 
     resource_name: str = ""
     resource_namespace: str = ""
@@ -323,7 +323,7 @@ class AssociationResponse(msgspec.Struct, frozen=True, omit_defaults=True, renam
 
 
 class AssociationResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of one request of a batch."""
+    """Result of one request of a batch."""
 
     error: ErrorMessage | None = None
     result: AssociationResponse | None = None
@@ -339,7 +339,7 @@ class AssociationBatchResponse(msgspec.Struct, frozen=True):
 
 
 class CreateKekRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A key of a KMS to register; deleted brings one back, or puts a deleted one there."""
+    """A KMS key to register as a KEK. `deleted` restores a soft-deleted one, or creates one that is soft-deleted."""
 
     name: str | None = None
     kms_type: str | None = None
@@ -351,7 +351,7 @@ class CreateKekRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CreateDekRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A data key to register; without key material the server makes one, if the key that wraps it is shared."""
+    """A data key to register. Without key material the server generates one, if the KEK that wraps it is shared."""
 
     subject: str | None = None
     version: Int32 | None = None
@@ -364,10 +364,10 @@ class CreateDekRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExporterRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """An exporter to define, or changes to one: what is absent stays.
+    """An exporter to create, or changes to one: absent members stay as they are.
 
-    contextType AUTO (a context named after this registry), CUSTOM (the context given), NONE (contexts stay as they
-    are) or DEFAULT (the default one); subjects are names or patterns with *; formats have ${subject} or ${kek} in them.
+    contextType AUTO (a context named after the exporter), CUSTOM (the context given), NONE (contexts stay as they are)
+    or DEFAULT (the default one); subjects are names or patterns with *; formats have ${subject} or ${kek} in them.
     """
 
     name: str | None = None
@@ -380,7 +380,7 @@ class ExporterRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
 
 class Exporter(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A definition as it is shown; credentials in its config are hidden."""
+    """Definition of an exporter in a response; credentials in its config are hidden."""
 
     name: str
     context_type: str = ""
@@ -392,13 +392,13 @@ class Exporter(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class ExporterName(msgspec.Struct, frozen=True):
-    """Answer to whatever changes an exporter."""
+    """Response to every change of an exporter."""
 
     name: str
 
 
 class ExporterStatus(msgspec.Struct, frozen=True):
-    """How far an exporter is: state STARTING, RUNNING or PAUSED; ts is milliseconds since 1970 UTC."""
+    """Progress of an exporter: state STARTING, RUNNING, PAUSED or ERROR; ts is milliseconds since 1970 UTC."""
 
     name: str
     state: str

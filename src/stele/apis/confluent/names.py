@@ -1,7 +1,7 @@
-"""Words in paths and queries: qualified subjects, versions, ids, flags, pages.
+"""Names in paths and queries: qualified subjects, versions, ids, flags, pages.
 
 A context is written `.team` and is the namespace `team` of the core; `.` is the default namespace. `:.team:orders` is a
-subject in it, `:.team:` the context itself where settings are meant, `:.__GLOBAL:` the whole registry, `:*:` every
+subject in it, `:.team:` the context itself (in paths of settings), `:.__GLOBAL:` the whole registry, `:*:` every
 context.
 """
 
@@ -17,7 +17,7 @@ from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32, REGISTRY_LEVEL, Setti
 from stele.errors import InvalidName, InvalidRequest, InvalidVersion, NotFound
 
 WILDCARD = ":*:"
-"""Prefix that means every context."""
+"""Prefix that matches every context."""
 
 _QUALIFIED = ":."
 _GLOBAL = "__GLOBAL"
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class NoSuchResource(NotFound):
-    """The path names nothing this API has, as when an id is no number."""
+    """The path names nothing that this API has, for example an id that is no number."""
 
     def __init__(self) -> None:
         super().__init__("HTTP 404 Not Found")
@@ -39,7 +39,7 @@ class InvalidContext(InvalidRequest):
 
 
 class SubjectRef(NamedTuple):
-    """A subject as a request names it; `is_qualified` when the request says which context it means."""
+    """A subject as a request names it; `is_qualified` if the request also names its context."""
 
     key: SubjectKey
     is_qualified: bool
@@ -49,7 +49,7 @@ class SubjectRef(NamedTuple):
 
 
 def parse_context(context: str) -> str:
-    """The space of a context in a path: `.team`, `team` or `:.team:`. Raises `InvalidContext`."""
+    """Return the namespace of a context in a path: `.team`, `team` or `:.team:`. Raises `InvalidContext`."""
     name = decode_segment(context)
     if name.startswith(_QUALIFIED) and name.endswith(":"):
         name = name[1:-1]
@@ -59,12 +59,12 @@ def parse_context(context: str) -> str:
 
 
 def context_name(space: str) -> str:
-    """The context a space is shown as."""
+    """Return the name of the context of a namespace."""
     return f".{space}"
 
 
 def parse_subject(segment: str, context: str = "") -> SubjectRef:
-    """The subject a path segment means, inside the context of the path when it does not say its own."""
+    """Return the subject that a path segment names. An unqualified name belongs to the context of the path."""
     name = decode_segment(segment)
     default = parse_context(context)
     if not name.startswith(_QUALIFIED):
@@ -74,12 +74,15 @@ def parse_subject(segment: str, context: str = "") -> SubjectRef:
 
 
 def parse_subject_key(segment: str, context: str = "") -> SubjectKey:
-    """As `parse_subject`, the key alone."""
+    """Return the key of the subject that a path segment names; see `parse_subject`."""
     return parse_subject(segment, context).key
 
 
 def parse_level(segment: str, context: str = "") -> SettingsLevel:
-    """Where settings and modes named so are attached: subject, context or registry; '' is the context of the path."""
+    """Return the level that a path of settings names: a subject, a context or the registry.
+
+    Without a segment it is the context of the path.
+    """
     if not segment:
         return SettingsLevel(parse_context(context))
     key = parse_subject_key(segment, context)
@@ -91,14 +94,14 @@ def parse_level(segment: str, context: str = "") -> SettingsLevel:
 
 
 def qualify_subject(key: SubjectKey) -> str:
-    """The name a subject is shown by."""
+    """Return the name of a subject in responses: qualified, unless it is in the default context."""
     if key.namespace == DEFAULT_NAMESPACE and not key.name.startswith((_QUALIFIED, WILDCARD)):
         return key.name
     return f":.{key.namespace}:{key.name}"
 
 
 def level_name(level: SettingsLevel) -> str:
-    """The name a level is shown by."""
+    """Return the name of a level in responses."""
     if level.namespace is None:
         return f":.{_GLOBAL}:"
     return (
@@ -109,37 +112,40 @@ def level_name(level: SettingsLevel) -> str:
 
 
 def require_valid_key(key: SubjectKey) -> SubjectKey:
-    """The key, checked as a name that may be created. Raises `InvalidName`."""
+    """Return the key if a subject may have it. Raises `InvalidName`."""
     if key.name in _RESERVED or key.namespace == _GLOBAL or any(_is_unwritable(char) for part in key for char in part):
         raise InvalidName(qualify_subject(key), "is not a valid subject")
     return key
 
 
 def require_valid_level(level: SettingsLevel) -> SettingsLevel:
-    """The level, checked likewise; the registry itself is one. Raises `InvalidName`."""
+    """Return the level if its names are valid, as in `require_valid_key`. Raises `InvalidName`."""
     if level.namespace is not None:
         require_valid_key(SubjectKey(level.namespace, level.subject or ""))
     return level
 
 
 def _is_unwritable(char: str) -> bool:
-    """Control characters, and what stands for bytes that are no UTF-8: different ones would become one name."""
+    """Return whether a character is a control character, or U+FFFD.
+
+    U+FFFD replaces bytes that are no UTF-8, so different names would become the same.
+    """
     return char < " " or "\x7f" <= char < "\xa0" or char == "\ufffd"
 
 
 class PrefixFilter(NamedTuple):
-    """Which subjects a list is about: all spaces for None, names that start with `name`."""
+    """Subjects that a list shows: those of a namespace (None: of all) whose names start with `name`."""
 
     namespace: str | None
     name: str
 
     def matches_subject(self, key: SubjectKey) -> bool:
-        """Whether a subject is among them."""
+        """Return whether a subject passes the filter."""
         return (self.namespace is None or key.namespace == self.namespace) and key.name.startswith(self.name)
 
 
 def parse_prefix(text: str, context: str = "") -> PrefixFilter:
-    """What `subjectPrefix` means: `:*:x` in all contexts, `:.team:x` in one, `x` in the context of the path."""
+    """Return the filter of `subjectPrefix`: `:*:x` in all contexts, `:.team:x` in one, `x` in the path's context."""
     if text.startswith(WILDCARD):
         return PrefixFilter(parse_context(context) if context else None, text[len(WILDCARD) :])
     return PrefixFilter(*parse_subject_key(text, context))
@@ -149,7 +155,7 @@ def parse_prefix(text: str, context: str = "") -> PrefixFilter:
 
 
 def parse_version(text: str) -> int | None:
-    """A version number, None for the latest. Raises `InvalidVersion`."""
+    """Return a version number, None for the latest. Raises `InvalidVersion`."""
     word = text.strip()
     if word.lower() == "latest" or word == "-1":
         return None
@@ -160,7 +166,10 @@ def parse_version(text: str) -> int | None:
 
 
 def parse_integer(text: str, default: int = 0) -> int:
-    """A 32-bit integer of a path or query, default for ''. Raises `NoSuchResource`, as the original does."""
+    """Return a 32-bit integer of a path or query; default for ''.
+
+    Raises `NoSuchResource` for anything else, as Confluent's registry does.
+    """
     if not text:
         return default
     if not _INTEGER.match(text) or not -MAX_INT32 <= int(text) <= MAX_INT32:
@@ -169,18 +178,18 @@ def parse_integer(text: str, default: int = 0) -> int:
 
 
 def is_true(text: str) -> bool:
-    """Whether a flag is set; anything but `true` (in any case) leaves it unset."""
+    """Return whether a flag is set: only `true`, in any case, sets it."""
     return text.strip().lower() == "true"
 
 
 def parse_page(offset: str, limit: str, most: int) -> slice:
-    """Which part of a list one page is: limit <= 0 or above most means most."""
+    """Return the part of a list that is one page. A limit that is not positive, or above most, counts as most."""
     start = max(parse_integer(offset), 0)
     size = parse_integer(limit, -1)
     return slice(start, start + (size if 0 < size <= most else most))
 
 
 def slice_page(items: Iterable[T], offset: str, limit: str, most: int) -> list[T]:
-    """One page of a list."""
+    """Return one page of a list."""
     page = parse_page(offset, limit, most)
     return items[page] if isinstance(items, list) else list(islice(items, page.start, page.stop))

@@ -11,7 +11,7 @@ from stele.core.model import MAX_INT32
 class ConfluentOptions(msgspec.Struct, frozen=True):
     """Settings of the Confluent dialect.
 
-    profile            whose answers are given, where registries differ: a name in `PROFILES`
+    profile            registry whose behaviour applies where registries differ: a name in `PROFILES`
     incompatible_code  `error_code` of a refused schema; None: that of the profile
     mode_mutable       whether modes may be changed through this API
     version, commit    answer of `GET /v1/metadata/version`; no version: one of the profile
@@ -36,12 +36,12 @@ class ConfluentOptions(msgspec.Struct, frozen=True):
 
     @property
     def differences(self) -> Profile:
-        """What the registry of the profile does differently."""
+        """Behaviour of the registry that the profile names."""
         return PROFILES[self.profile]
 
     @property
     def release(self) -> str:
-        """The release this dialect says it is."""
+        """Release that this dialect reports."""
         return self.version or self.differences.release
 
     @property

@@ -1,7 +1,7 @@
-"""Paths and query parameters as endpoints declare them: how they read in code and in the OpenAPI document.
+"""Path and query parameters of endpoints, with their descriptions for the OpenAPI document.
 
-Every value arrives as text and is read by `names`: the original takes any text for a flag, and answers an integer that
-is none with 404, which the framework's own conversion would turn into 400.
+Every value arrives as text and is parsed by `names`, because Confluent's registry accepts any text as a flag, and
+answers 404 for an integer that is invalid. The framework's own conversion would answer 400.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stele.apis.confluent.operations.schemas import Operations
 _FLAG = {"type": "boolean"}
 _INTEGER = {"type": "integer"}
 NOT_EMPTY = {"minLength": 1}
-"""Of path parameters: the path without the name is another one."""
+"""Constraint of path parameters: an empty one would make another path."""
 
 InjectedOperations = NamedDependency[Operations]
 
@@ -81,17 +81,17 @@ ERRORS = {
 
 
 def with_context_prefix(path: str) -> list[str]:
-    """A path at the root and inside a context."""
+    """Return a path at the root and the same path inside a context."""
     return [path, f"/contexts/{{context:str}}{path}"]
 
 
 def text_response(text: str) -> Response[bytes]:
-    """A schema's text as the whole answer: any JSON, or Protobuf, whatever the type the answer is said to have."""
+    """Return a response whose whole body is a schema's text: JSON or Protobuf, with the media type of the API."""
     return Response(text.encode(), media_type=MEDIA_TYPE)
 
 
 Options = dict[str, Any]
 READ: Options = {"responses": ERRORS, "media_type": MEDIA_TYPE}
-"""What endpoints that read have in common."""
+"""Options of endpoints that read."""
 WRITE: Options = {**READ, "status_code": 200}
-"""What endpoints that write have in common."""
+"""Options of endpoints that write."""

@@ -1,4 +1,4 @@
-"""What the registries that speak this dialect do differently, as data: one `Profile` for each release and maker.
+"""Differences between the registries that speak this dialect, as data: one `Profile` for each release and maker.
 
 Source: docs/protocols/confluent.md, docs/protocols/redpanda.md#answers, docs/protocols/karapace.md#answers.
 """
@@ -20,7 +20,7 @@ ProfileName = Literal["7.9", "8.0", "8.1", "8.2", "8.3", "8.4", "redpanda", "kar
 
 
 class Registered(Enum):
-    """What registering answers."""
+    """What the response to a registration contains."""
 
     VERSION = "the whole version"
     ID_UNLESS_CHANGED = "the id, and the version where the registry completed the request"
@@ -28,14 +28,14 @@ class Registered(Enum):
 
 
 class TextStyle(Enum):
-    """How the text of a schema is kept, where it is not printed anew."""
+    """How the text of a schema is stored if it is not printed from the parsed schema."""
 
     AS_SENT = "byte by byte"
     MINIFIED = "JSON as sent, without white space between its parts"
 
 
 class EmptySubject(Enum):
-    """What a check against the latest version of a subject without versions answers."""
+    """Response to a check against the latest version of a subject that has no versions."""
 
     COMPATIBLE = "compatible"
     NO_SUBJECT = "40401"
@@ -43,31 +43,34 @@ class EmptySubject(Enum):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """What a registry answers where others answer otherwise; the defaults are those of Confluent 8.1.
+    """Behaviour in which registries differ. The defaults are those of Confluent 8.1.
 
-    release               the release it says it is, and whose behaviour it has; 8.3 and 8.4 follow source 8.5.0-0
+    release               the release it reports, and whose behaviour it has; 8.3 and 8.4 follow source 8.5.0-0
     refusal_code          `error_code` of an incompatible schema
     has_guids             answers have `guid`, `ts`, `deleted` and always `schemaType`; there are look-ups by GUID and
                           associations, and contexts can be deleted
-    registered            what registering answers
-    names_missing_id      whether 40403 says which id, also for the versions and subjects of a schema
-    subject_first         whether a look-up says 40401 before it parses the schema, and an unusable schema is an error
-                          of the look-up
-    all_when_transitive   whether a check against one version is one against all of them where the level is transitive
-    oldest_first          whether such a check begins with the oldest version, and so names the first that refuses
+    registered            what the response to a registration contains
+    names_missing_id      whether the message of 40403 has the id, also for the versions and subjects of a schema
+    subject_first         whether a look-up answers 40401 before it parses the schema, and reports an unusable schema as
+                          a failed look-up
+    all_when_transitive   whether a check against one version compares with all of them if the level is transitive
+    oldest_first          whether such a check begins with the oldest version, so that its message names the first
+                          version
+                          that refuses
     empty_subject         see `EmptySubject`
     modes                 the modes that can be set
-    override_wins         whether READONLY_OVERRIDE of the default context wins over all modes, or means READONLY
-    names_contexts        whether refusals of the mode name the context
-    mode_first            whether deleting settings asks for the mode before it looks for them
-    texts                 see `TextStyle`, by format; formats that are not named are printed
-    rulesets              the ruleset by format, where settings name none
+    override_wins         whether READONLY_OVERRIDE of the default context wins over all modes; else it means READONLY
+    names_contexts        whether messages about the mode name the context
+    mode_first            whether deleting settings checks the mode before it looks for the settings
+    texts                 see `TextStyle`, by format; texts of other formats are printed from the parsed schema
+    rulesets              the ruleset by format, if settings name none
     checks_defaults       whether a default of a wrong type is refused
-    is_karapace           bodies are checked, and incompatibilities and refused texts worded, in Karapace's way
+    is_karapace           whether bodies are checked, and incompatibilities and refused texts worded, as in Karapace
     lists_subjects_of_id  whether `includeSubjects` adds the subjects to a schema by id
-    by_age                whether subjects are listed in the order they were made in, not by name
-    level_after_delete    whether deleting settings answers the level in force then, and takes a level without any
-    mode_falls_back       whether the mode of a known subject is the one in force, 40401 for an unknown one
+    by_age                whether subjects are listed in the order of their creation, not by name
+    level_after_delete    whether deleting settings answers the level in force afterwards, and accepts a level without
+                          settings
+    mode_falls_back       whether a known subject without a mode answers the mode in force; an unknown one answers 40401
     """
 
     release: str

@@ -1,4 +1,4 @@
-"""Schemas, what is attached to them and findings: the API's words into the core's and back. Pure."""
+"""Translates schemas, their attachments, settings and findings between the API and the core. Pure."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 AVRO = "AVRO"
 SCHEMA_TYPES = ("JSON", "PROTOBUF", "AVRO")
-"""The schema types of this API. What other dialects register in further formats is shown here under their names."""
+"""Schema types that this API can register. Schemas of other formats are shown under the names of their formats."""
 
 
 class RenderingOptions(NamedTuple):
-    """How versions are shown: with the fields since 8.0 or not, references qualified or not, and which tags to list."""
+    """How versions are shown: with the fields since 8.0, with qualified references, and with which tags."""
 
     is_full: bool
     qualify: bool = False
@@ -48,14 +48,14 @@ class RenderingOptions(NamedTuple):
 
 
 def parse_schema_type(schema_type: str | None) -> str:
-    """The format of a schema type. Raises `UnknownFormat`."""
+    """Return the format of a schema type. Raises `UnknownFormat`."""
     if schema_type and schema_type not in SCHEMA_TYPES:
         raise UnknownFormat(f"Invalid schema type {schema_type}")
     return (schema_type or AVRO).lower()
 
 
 def schema_type_out(format_name: str, *, is_full: bool) -> str:
-    """The schema type of a format as answers have it: before 8.0 Avro went without saying."""
+    """Return the schema type of a format in responses. Before 8.0, responses do not name Avro."""
     schema_type = format_name.upper()
     return "" if schema_type == AVRO and not is_full else schema_type
 
@@ -64,7 +64,7 @@ _SPACE = re.compile(rb'("(?:[^"\\]|\\.)*+")|[ \t\r\n]+', re.DOTALL)
 
 
 def minify_json(text: bytes) -> bytes:
-    """A JSON text without the white space between its parts; what is no JSON stays none."""
+    """Return a JSON text without the white space between its tokens. Invalid JSON stays invalid."""
     return _SPACE.sub(rb"\1", text)
 
 
@@ -72,7 +72,7 @@ def minify_json(text: bytes) -> bytes:
 
 
 def references_in(references: Sequence[api.SchemaReference] | None, space: str) -> tuple[Reference, ...]:
-    """References as the core has them; bare subjects belong to the space of the schema that names them."""
+    """Return references as the core has them. Unqualified subjects are in the namespace of the referring schema."""
     core_references = []
     for reference in references or ():
         key = parse_subject_key(reference.subject) if reference.subject.startswith(":.") else None
@@ -82,7 +82,7 @@ def references_in(references: Sequence[api.SchemaReference] | None, space: str) 
 
 
 def rule_set_in(rule_set: api.RuleSet | None) -> DataRuleSet | None:
-    """A rule set as the core has it: what has no order is sorted."""
+    """Return the rule set of the core, with tags and parameters sorted."""
     if rule_set is None:
         return None
     _require_constant("ExecutionEnvironment", rule_set.enable_at, ENABLE_AT)
@@ -125,17 +125,20 @@ def _require_constant(enum: str, word: str | None, constants: tuple[str, ...]) -
 
 
 def text_out(state: State, schema: SchemaEntry) -> str:
-    """The stored text; bytes that are no UTF-8, which only other dialects take, are replaced."""
+    """Return the stored text. Bytes that are not UTF-8, which only other dialects register, are replaced."""
     return state.get_text(schema.content).decode("utf-8", "replace")
 
 
 def is_compiled(state: State, schema: SchemaEntry) -> bool:
-    """Whether a Protobuf schema is stored as serialized descriptors, which other dialects take: no text to be shown."""
+    """Return whether a Protobuf schema is stored as serialized descriptors, as other dialects register it.
+
+    Such a schema has no text that could be shown.
+    """
     return schema.content.format == "protobuf" and _BINARY.search(state.get_text(schema.content)) is not None
 
 
 def references_out(schema: SchemaEntry, style: RenderingOptions) -> list[api.SchemaReference]:
-    """References as a schema shows them."""
+    """Return the references of a schema as responses show them."""
     return [
         api.SchemaReference(
             row.name,
@@ -147,7 +150,7 @@ def references_out(schema: SchemaEntry, style: RenderingOptions) -> list[api.Sch
 
 
 def rule_set_out(rule_set: DataRuleSet | None) -> api.RuleSet | None:
-    """A rule set as answers have it."""
+    """Return a rule set as responses show it."""
     if rule_set is None:
         return None
     return api.RuleSet(
@@ -179,7 +182,7 @@ def _rule_out(rule: DataRule) -> api.Rule:
 
 
 def tags_out(metadata: Metadata | None, wanted: Sequence[str]) -> list[api.SchemaTags]:
-    """Tagged entities of a schema, those with one of the wanted tags (`*` is any)."""
+    """Return the tagged entities of a schema that have one of the wanted tags (`*` is any)."""
     rows = (metadata.tags or {}) if metadata is not None and wanted else {}
     return [
         api.SchemaTags(api.SchemaEntity(path), list(tags))
@@ -191,7 +194,7 @@ def tags_out(metadata: Metadata | None, wanted: Sequence[str]) -> list[api.Schem
 def version_out(
     state: State, version: Version, style: RenderingOptions, text: str | None = None
 ) -> api.SubjectVersionBody:
-    """One version; text is another rendering of it than the stored one."""
+    """Return a version as responses show it; text replaces the stored text."""
     schema = version.schema
     full = style.is_full
     return api.SubjectVersionBody(
@@ -218,7 +221,7 @@ def schema_out(
     text: str | None = None,
     version: Version | None = None,
 ) -> api.SchemaString:
-    """A schema by id; version is the one the request asked about, if any."""
+    """Return a schema by id as responses show it; version is that of the requested subject, if any."""
     full = style.is_full
     full_version = version if full else None
     return api.SchemaString(
@@ -241,19 +244,22 @@ SERIALIZED = "serialized"
 
 
 def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
-    """Whether a Protobuf schema was sent as a base64 file descriptor: source text has braces or semicolons."""
+    """Return whether a Protobuf schema was sent as a base64 file descriptor: source text has braces or semicolons."""
     return body.schema_type == "PROTOBUF" and not set(body.schema or "{") & set("{;")
 
 
 def is_as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
-    """Whether a version is what the request wished for: nothing came from settings or from the version before it."""
+    """Return whether a version has exactly the attachments of the request.
+
+    Otherwise some come from settings or from the version before it.
+    """
     attachments = version.schema.attachments
     metadata = body.metadata.in_stored_order() if body.metadata is not None else None
     return bool(body.schema) and attachments.metadata == metadata and attachments.rule_set == rule_set_in(body.rule_set)
 
 
 def registration_out(state: State, version: Version, style: RenderingOptions) -> api.RegisterSchemaResponse:
-    """The answer to a registration, with everything in it."""
+    """Return the response to a registration, with all members."""
     schema, full = version.schema, style.is_full
     return api.RegisterSchemaResponse(
         id=schema.schema_id,
@@ -276,9 +282,9 @@ _DIALECT = "confluent"
 _DEKS = "aliasForDeks"
 
 _RULESETS = {"STRICT": "confluent", "LENIENT": "confluent-lenient"}
-"""compatibilityPolicy as a preferred ruleset; a format without it uses its own."""
+"""Preferred ruleset by compatibilityPolicy. Formats without that ruleset use their own."""
 _WITHOUT_RULES = "LOGICAL"
-"""compatibilityPolicy of the original whose rules are not here: it would be judged by those of STRICT."""
+"""A compatibilityPolicy of Confluent's registry that is refused here, because its rules are not implemented."""
 _POLICIES = {ruleset: policy for policy, ruleset in _RULESETS.items()}
 
 _PLAIN = {
@@ -291,11 +297,11 @@ _PLAIN = {
     "default_metadata": "default_metadata",
     "override_metadata": "override_metadata",
 }
-"""Members both sides have, by the API's and the core's name."""
+"""Members that are the same in the core, by the API's name, with the core's name."""
 
 
 def changes_in(request: api.ConfigUpdateRequest) -> dict[str, Any]:
-    """What a request changes. Raises `UnknownPolicy`, `WrongShape`."""
+    """Return the settings that a request changes. Raises `UnknownPolicy`, `WrongShape`."""
     changes: dict[str, Any] = {}
     for ours, theirs in _PLAIN.items():
         value = getattr(request, ours)
@@ -320,7 +326,7 @@ def changes_in(request: api.ConfigUpdateRequest) -> dict[str, Any]:
 
 
 def _exact_policy(form: PolicyJson | None, changes: dict[str, Any]) -> Policy | None:
-    """The policy of the extension; a level beside it must be how that policy is shown."""
+    """Return the policy in `steleCompatibility`. Raises `WrongShape` if a compatibility level contradicts it."""
     policy = None if form is None else form.to_policy
     if "policy" in changes:
         level = changes["policy"]
@@ -344,21 +350,21 @@ def _ruleset_in(policy: str | None) -> str | None:
 
 
 def find_alias_for_deks(state: State, key: SubjectKey) -> str:
-    """The subject whose data keys a subject uses, '' for its own."""
+    """Return the name of the subject whose data keys a subject uses; '' for its own."""
     settings = state.settings_at(SettingsLevel(*key))
     ext = (settings.dialect_data or {}).get(_DIALECT, {}) if settings is not None else {}
     return ext.get(_DEKS) or ""
 
 
 def find_effective_policy(state: State, level: SettingsLevel) -> Policy:
-    """The policy in force at a level."""
+    """Return the policy in force at a level."""
     if level.namespace is not None and level.subject is not None:
         return queries.policy_for(state, SubjectKey(level.namespace, level.subject))
     return queries.settings_for(state, level).policy or BACKWARD
 
 
 def find_default_policy(state: State, level: SettingsLevel) -> Policy | None:
-    """The policy that a subject was created with by another dialect, None where there is none."""
+    """Return the policy with which another dialect created a subject; None if there is none."""
     if level.namespace is None or level.subject is None:
         return None
     subject = state.find_subject(SubjectKey(level.namespace, level.subject))
@@ -366,7 +372,7 @@ def find_default_policy(state: State, level: SettingsLevel) -> Policy | None:
 
 
 def config_out(settings: Settings, policy: Policy | None) -> api.Config:
-    """Settings as the API shows them; policy is the one to show, which may come from a level above."""
+    """Return settings as the API shows them, with the given policy, which may come from a level above."""
     ext = (settings.dialect_data or {}).get(_DIALECT, {})
     return api.Config(
         alias=settings.alias,
@@ -389,7 +395,7 @@ def config_out(settings: Settings, policy: Policy | None) -> api.Config:
 
 
 def update_out(settings: Settings) -> api.ConfigUpdateRequest:
-    """Settings as PUT echoes them: the same members, with the level under its other name."""
+    """Return settings as the response to PUT shows them, with the level under the name `compatibility`."""
     config = config_out(settings, settings.policy)
     members = {name: getattr(config, name) for name in config.__struct_fields__ if name != "compatibility_level"}
     present = {name: value for name, value in members.items() if value is not None}
@@ -399,7 +405,7 @@ def update_out(settings: Settings) -> api.ConfigUpdateRequest:
 
 
 def mode_in(request: api.ModeUpdateRequest) -> Mode | None:
-    """The mode a request asks for, None to remove it. Raises `UnknownMode`."""
+    """Return the mode in a request; None to remove it. Raises `UnknownMode`."""
     if request.mode is None:
         return None
     try:
@@ -409,20 +415,20 @@ def mode_in(request: api.ModeUpdateRequest) -> Mode | None:
 
 
 _LONGEST = 10 * 1024
-"""Characters of an old schema a message shows."""
+"""Most characters of an old schema that a message shows."""
 _MOST = 1000
-"""Findings a message lists: a schema of a megabyte can have tens of thousands."""
+"""Most findings that a message lists. A schema of a megabyte can have tens of thousands."""
 _FORMAT_CHANGED = "FORMAT_CHANGED"
 FIELD_NAME_RESERVED: Final = "FIELD_NAME_RESERVED"
 RESERVED_FIELD_REMOVED: Final = "RESERVED_FIELD_REMOVED"
 _BARE = frozenset({_FORMAT_CHANGED, FIELD_NAME_RESERVED, RESERVED_FIELD_REMOVED})
-"""Rules whose messages are bare sentences, to which no old text belongs."""
+"""Rules whose messages are plain sentences, without the old text."""
 _DOUBLE_QUOTED = frozenset({"json", "protobuf"})
-"""Formats whose messages stand in double quotes and end with the description."""
+"""Formats whose messages use double quotes and end with the description."""
 
 
 def format_messages(state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None) -> list[str]:
-    """One message per finding, then the old version and its text where texts were compared, and the level in force."""
+    """Return one message per finding, then the old version and its text if compared, then the level in force."""
     subject = state.find_subject(key)
     old = find_version(subject, against) if subject is not None and against is not None else None
     quote = '"' if old is not None and old.content.format in _DOUBLE_QUOTED else "'"
@@ -437,7 +443,7 @@ def format_messages(state: State, key: SubjectKey, findings: Sequence[Finding], 
 
 
 def _format_finding(finding: Finding, quote: str) -> str:
-    """One finding as clients take it apart: Avro's messages have one entry more than those of the other formats."""
+    """Return the message of one finding in the form that clients parse. For Avro it has `additionalInfo`, too."""
     if finding.rule in _BARE:
         return finding.why
     doubt = "Not decided, hence refused: " if finding.level is Weight.UNKNOWN else ""
@@ -447,7 +453,7 @@ def _format_finding(finding: Finding, quote: str) -> str:
 
 
 def _additional_info(finding: Finding) -> str:
-    """What clients read the offending name or size from; for other findings both sides."""
+    """Return the name or size from which clients read the cause; for other findings reader and writer."""
     match finding.rule:
         case "READER_FIELD_MISSING_DEFAULT_VALUE":
             return finding.reader
@@ -467,9 +473,9 @@ def _additional_info(finding: Finding) -> str:
 def restore_hidden(
     sent: Mapping[str, str] | None, before: Mapping[str, str], left_out: Container[str] = ()
 ) -> dict[str, str]:
-    """Return properties as sent, with the values there were in the place of hidden ones; None clears all.
+    """Return properties as sent, with hidden ones replaced by their previous values; None clears all.
 
-    Properties named in left_out keep their values when they are left out, too: answers do not show them.
+    Properties named in left_out also keep their values if they are not sent, because responses do not show them.
     """
     if sent is None:
         return {}
@@ -480,12 +486,12 @@ def restore_hidden(
 
 
 def read_change(request: api.ExporterRequest) -> ExporterChange:
-    """Return what a request wants of an exporter."""
+    """Return the changes of an exporter in a request."""
     return ExporterChange(**asdict(request))
 
 
 def exporter_out(exporter: StoredExporter) -> api.Exporter:
-    """An exporter as the API shows it."""
+    """Return an exporter as the API shows it."""
     return api.Exporter(
         name=exporter.name,
         context_type=exporter.context_type,
@@ -498,6 +504,6 @@ def exporter_out(exporter: StoredExporter) -> api.Exporter:
 
 
 def status_out(state: State, exporter: StoredExporter) -> api.ExporterStatus:
-    """How far an exporter is: `offset` is a record of the log; `trace` says what stopped it, or was left out."""
+    """Return the progress of an exporter: `offset` is a record of the log; `trace` has errors and omitted versions."""
     progress = find_progress(state, exporter)
     return api.ExporterStatus(exporter.name, progress.state, progress.offset, progress.ts, progress.trace)

@@ -1,1 +1,1 @@
-"""HTTP parts that every dialect shares: paths, media types, bodies, OpenAPI documents, error answers."""
+"""HTTP parts that every dialect shares: paths, media types, bodies, OpenAPI documents, error responses."""

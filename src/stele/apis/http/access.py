@@ -1,8 +1,8 @@
-"""Access: what right each endpoint wants, and the check before it runs.
+"""Access control of endpoints: the right that each endpoint requires, and the check before it runs.
 
-Every endpoint says what it does and where the resource is named (`access`); a test walks the routes of all dialects and
-fails for one that does not. What a path does not tell, because it stands in a body or is many things at once, the
-endpoint or the service beneath checks itself.
+Every endpoint declares its operation and where its resource is named (`access`). A test visits the routes of all
+dialects and fails for an endpoint without this declaration. If the path does not name the resource, because it is in
+the body or there are several, the endpoint or the service that it calls checks the right itself.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ from stele.errors import InvalidRequest
 from stele.service.registry import Registry
 
 ACCESS: Final = "stele_access"
-"""Option of an endpoint under which its `EndpointAccess` stands."""
+"""Option of an endpoint that holds its `EndpointAccess`."""
 
 
 APP_STATE: Final = "stele_app_state"
-"""Key of a scope under which what all requests about one registry share stands."""
+"""Key of the ASGI scope that holds the state that all requests to one registry share."""
 
 
 class Place(StrEnum):
     """Where an endpoint's resource is named."""
 
     PATH = "path"
-    """In the parameters of the path: the dialect turns them into a resource."""
+    """In the parameters of the path. The dialect turns them into a resource."""
     REGISTRY = "registry"
-    """It is the registry as a whole."""
+    """Nowhere: the resource is the registry as a whole."""
     LIST = "list"
-    """It is many things: the answer leaves out those that the caller has no right to."""
+    """Nowhere: the answer lists many resources, without those that the caller has no right to."""
     INSIDE = "inside"
-    """In the body or behind an id: the endpoint or the service beneath checks it."""
+    """In the body or behind an id. The endpoint or the service that it calls checks the right."""
     NOWHERE = "nowhere"
-    """It tells nothing that needs a right: versions of the API, lists of formats."""
+    """Nowhere: the answer requires no right, such as versions of the API or lists of formats."""
 
 
 class EndpointAccess(NamedTuple):
-    """The right an endpoint wants, and where the resource is named."""
+    """The right that an endpoint requires, and where its resource is named."""
 
     operation: Operation
     place: Place
 
 
 def access(operation: Operation, place: Place = Place.PATH) -> dict[str, Any]:
-    """Return the option of an endpoint that wants this right: `@get(path, opt=access(Operation.READ))`."""
+    """Return the option of an endpoint that requires this right: `@get(path, opt=access(Operation.READ))`."""
     return {ACCESS: EndpointAccess(operation, place)}
 
 
 NO_RIGHT_NEEDED: Final = access(Operation.LIST, Place.NOWHERE)
-"""Option of an endpoint that everybody may ask."""
+"""Option of an endpoint that requires no right."""
 
 FindResource = Callable[[Request[Any, Any, Any]], Resource]
-"""Turns the path of a request, and what belongs to it in the query, into what they name; raises for bad names."""
+"""Returns the resource that a request names in its path, and in the related query parameters. Raises for bad names."""
 
 
 def check_access(find_resource: FindResource) -> Middleware:
     """Middleware: raises `Forbidden` or `Unauthenticated` before an endpoint that the caller has no right to.
 
-    An endpoint that does not say which right it wants is for those who may do everything.
+    An endpoint that declares no right requires the right to manage access to the registry.
     """
 
     def middleware(app: ASGIApp) -> ASGIApp:
@@ -86,7 +86,7 @@ def check_access(find_resource: FindResource) -> Middleware:
 
 
 def get_app_state(scope: Scope) -> Any:
-    """Return what all requests about the registry of this one share: the `AppState` of the dialect."""
+    """Return the state that all requests to the registry of this request share: the `AppState` of the dialect."""
     return scope[APP_STATE]  # type: ignore[typeddict-item]  # a key of ours
 
 
@@ -94,18 +94,18 @@ _UNDECLARED: Final = EndpointAccess(Operation.MANAGE_ACCESS, Place.REGISTRY)
 
 
 def _is_of_framework(scope: Scope) -> bool:
-    """Whether Litestar made the endpoint: for OPTIONS, and for the OpenAPI document."""
+    """Return whether Litestar created the endpoint: for OPTIONS, and for the OpenAPI document."""
     return scope.get("method") == "OPTIONS" or scope["path"].startswith("/_docs/")
 
 
 def find_access(handler: BaseRouteHandler) -> EndpointAccess | None:
-    """Return the right an endpoint says it wants, None where it says nothing."""
+    """Return the right that an endpoint declares, or None."""
     wanted: EndpointAccess | None = handler.opt.get(ACCESS)
     return wanted
 
 
 def parse_single(request: Request[Any, Any, Any], name: str) -> str:
-    """Return a parameter of the query, '' where it is not there. Raises `InvalidRequest` for more than one."""
+    """Return a query parameter, '' if it is absent. Raises `InvalidRequest` if it is given more than once."""
     values = request.query_params.getall(name, [])
     if len(values) > 1:
         raise InvalidRequest(f"{name} is given {len(values)} times")

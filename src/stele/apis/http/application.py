@@ -1,4 +1,4 @@
-"""The application that every dialect is, and its OpenAPI document."""
+"""Base class of the applications of all dialects, and their OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from stele.apis.http.requests import ERROR, limit_time, raise_refusal
 from stele.service.registry import Registry
 
 INERT_HEADERS: Final[Mapping[str, str]] = MappingProxyType({"Content-Security-Policy": "sandbox; default-src 'none'"})
-"""Headers of an answer with a document of somebody else: they keep browsers from running one that says it is a page."""
+"""Headers of a response with a document that a user uploaded. They keep browsers from running it as a page."""
 
 
 class AppState(Protocol):
-    """What all requests about one registry share; each dialect has its own."""
+    """State that all requests to one registry share. Each dialect has its own."""
 
     @property
     def registry(self) -> Registry:
@@ -37,9 +37,9 @@ class AppState(Protocol):
 
 
 class RegistryApplication:
-    """A dialect of one registry, as an ASGI application: every request takes along what belongs to the registry.
+    """A dialect of one registry, as an ASGI application. It adds the state of the registry to every request.
 
-    To build the application behind it takes a tenth of a second, so registries with the same options share it.
+    Building the application that it calls takes a tenth of a second, so registries with the same options share it.
     """
 
     def __init__(self, app: Litestar, app_state: AppState) -> None:
@@ -58,10 +58,10 @@ class RegistryApplication:
 
 
 class DialectApplication(Litestar):
-    """A dialect's application, which refuses what the server says or the rules forbid and ends every request in time.
+    """A dialect's application. It applies refusals of the server, access rules and the time limit to every request.
 
-    find_resource tells what a path names. Litestar's plug-ins for Pydantic and attrs, which take long to load, are left
-    out. Requests come through a `RegistryApplication`.
+    find_resource returns the resource that a path names. Litestar's plug-ins for Pydantic and attrs are left out,
+    because they take long to load. Requests come through a `RegistryApplication`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class DialectApplication(Litestar):
 
 
 def _note_error(handle: Callable[[Any, Any], Response[Any]]) -> Callable[[Any, Any], Response[Any]]:
-    """Return a handler of errors that leaves the error in the scope, for the log of requests."""
+    """Return an error handler that also stores the error in the scope, for the request log."""
 
     def handle_and_note(request: Any, error: Exception) -> Response[Any]:
         request.scope[ERROR] = error
@@ -99,7 +99,7 @@ def _note_error(handle: Callable[[Any, Any], Response[Any]]) -> Callable[[Any, A
 
 @cache
 def openapi_body(shape: type, media_type: str = "application/json") -> type[Operation]:
-    """Return an OpenAPI operation whose request body is of that shape.
+    """Return an OpenAPI operation whose request body has this shape.
 
     It is for endpoints that read their body themselves.
     """
@@ -115,7 +115,7 @@ def openapi_body(shape: type, media_type: str = "application/json") -> type[Oper
 
 
 def _inline_references(schema: Any, parts: Mapping[str, Any]) -> Any:
-    """Return a JSON Schema with its references replaced by what they name; no body here contains itself."""
+    """Return a JSON Schema with its references replaced by their targets. No body here is recursive."""
     if isinstance(schema, list):
         return [_inline_references(item, parts) for item in schema]
     if not isinstance(schema, dict):
@@ -132,7 +132,7 @@ def create_operation_id(handler: HTTPRouteHandler, method: str, path: Sequence[s
 
 
 def openapi_config(name: str, title: str, release: str) -> OpenAPIConfig:
-    """Return the settings of a dialect's OpenAPI document, which stands at `/_docs/<name>/openapi.json`."""
+    """Return the settings of a dialect's OpenAPI document, which is served at `/_docs/<name>/openapi.json`."""
     return OpenAPIConfig(
         title=title,
         version=release,

@@ -1,4 +1,4 @@
-"""The answer that has no body where its status allows one."""
+"""Response without a body."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from litestar.response.base import ASGIResponse
 
 
 class EmptyResponse(ASGIResponse):
-    """An answer without a body, and so without a content type: no bytes are no JSON document.
+    """A response without a body, and so without a content type, because an empty body is no JSON document.
 
-    The OpenAPI document of an endpoint that is annotated with this class says the same.
+    The OpenAPI document of an endpoint that is annotated with this class shows no body either.
     """
 
     def __init__(self, status_code: int, headers: Mapping[str, str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Answers to errors: the table look-up, the message and the headers that every dialect shares."""
+"""Error responses: the table look-up, the message and the headers that every dialect shares."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def find_by_class(table: Mapping[type[Exception], T], error: Exception) -> T | N
 
 
 def error_message(error: Exception) -> str:
-    """Return what a client is told: of a refusal all reasons, of a check given up those found, of defects none."""
+    """Return the message for a client.
+
+    For a refusal it has the reasons, for a check that timed out those found so far. For defects it has no details.
+    """
     if isinstance(error, (Incompatible, TimeLimitReached)):
         reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
         return "; ".join([str(error), *reasons])
@@ -49,9 +52,9 @@ def error_message(error: Exception) -> str:
 
 
 def classify_outage(request: Request[Any, Any, Any], error: Exception) -> Exception:
-    """Return `StoreUnreadable` for a store that did not answer a request that only reads, else the error itself.
+    """Return `StoreUnreadable` if the store did not answer a request that only reads, else the error itself.
 
-    What a write has done in such a store may be unknown, and damage does not pass: their errors stay what they are.
+    For a write the result may be unknown, and damaged data do not recover. Those errors are returned unchanged.
     """
     if type(error) not in {StoreError, StoreTimeout}:
         return error
@@ -64,10 +67,10 @@ _READING: Final = frozenset({Operation.LIST, Operation.READ})
 
 
 def log_failure(logger: Any, path: str, error: Exception) -> None:
-    """Log how an error came about that the client is not to blame for.
+    """Log an error that the client did not cause, with its traceback.
 
-    A store that cannot be written, a time-out, a full queue or a missing package is no defect: the answer says it all,
-    and the node says it once.
+    A store that cannot be written, a time-out, a full queue or a missing package is not a defect. For these the
+    response has the whole cause, and the log has one line at level debug.
     """
     if isinstance(error, Unavailable | NotInstalled):
         logger.debug("unavailable", path=path, error=str(error))
@@ -76,7 +79,7 @@ def log_failure(logger: Any, path: str, error: Exception) -> None:
 
 
 def error_headers(error: Exception) -> dict[str, str]:
-    """Return the headers an answer to an error must have.
+    """Return the headers that an error response must have.
 
     For a 405 these are the methods that the path takes (RFC 9110, 15.5.6), for a 429 the seconds to wait.
     """

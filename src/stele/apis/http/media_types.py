@@ -1,4 +1,4 @@
-"""Media types: which of those offered a client takes, and middleware for dialects whose every body has one of a few."""
+"""Content negotiation, and middleware for dialects in which all bodies have one of a few media types."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ _WITH_BODY = {"POST", "PUT"}
 
 
 class NotAcceptable(HTTPException):
-    """No media type the client takes can be given."""
+    """The client accepts none of the media types of the response."""
 
     status_code = 406
 
 
 class UnsupportedMediaType(HTTPException):
-    """The body is said to be something that is not taken."""
+    """The media type of the request body is not accepted."""
 
     status_code = 415
 
 
 def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
-    """Middleware: 406 and 415 before the endpoint, the negotiated type on the answer, the methods of a path on OPTIONS.
+    """Middleware: negotiates media types, and adds the methods of a path to responses to OPTIONS.
 
-    offered maps media types to the server's preference; bodies may have them too, or say nothing of their type.
+    It raises errors 406 and 415 before the endpoint runs, and sets the negotiated type on responses with status 200.
+    offered maps media types to the server's preference. Request bodies may have one of these types,
+    `application/octet-stream`, or no type.
     """
     taken = {*offered, "application/octet-stream", ""}
 
@@ -62,7 +64,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
 
 
 def list_path_methods(scope: Scope) -> str:
-    """Return the methods that the path of a request takes. The framework names those of one endpoint only."""
+    """Return all methods of the path of a request. Litestar names those of one endpoint only."""
     template = scope["path_template"]
     routes = scope["litestar_app"].routes
     methods = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}
@@ -75,9 +77,9 @@ def _join_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
 
 
 def choose_media_type(accept: str, offered: Mapping[str, float]) -> str | None:
-    """Return the media type to answer with, or None when none is acceptable (RFC 9110, 12.5.1).
+    """Return the media type to answer with, or None if none is acceptable (RFC 9110, 12.5.1).
 
-    offered maps what can be sent to the server's own preference; the first one answers an absent header.
+    offered maps media types to the server's preference. Without an Accept header the first one is returned.
     """
     ranges = [_parse_range(part) for part in accept.split(",") if part.strip()]
     if not ranges:
@@ -115,7 +117,7 @@ def _best_quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float
 
 
 def is_preferred(accept: str, media_type: str) -> bool:
-    """Whether an Accept header names a media type itself and nothing else with a greater weight."""
+    """Return whether an Accept header names a media type literally and nothing else with a greater weight."""
     ranges = [_parse_range(part) for part in accept.split(",") if part.strip()]
     own = max((quality for name, quality in ranges if name == media_type), default=0.0)
     return own > 0 and own >= max(quality for _, quality in ranges)

@@ -1,8 +1,8 @@
-"""Endpoints whose requests mostly are nothing but a path and a body: called without the framework between.
+"""Endpoints that are called without Litestar if a request consists of a path and a body only.
 
-The framework reads every parameter by its annotation, converts and validates it, and resolves dependencies; that takes
-as long as to parse and compare a schema. Where a request has no query, an endpoint of this kind gets the texts of its
-path as they are, as the framework would hand them over. Every other request goes the framework's way.
+Litestar reads every parameter by its annotation, converts and validates it, and resolves dependencies. That takes as
+long as parsing and comparing a schema. If a request has no query, such an endpoint gets the texts of its path
+unchanged, as Litestar would pass them. Every other request is handled by Litestar.
 """
 
 from __future__ import annotations

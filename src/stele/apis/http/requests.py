@@ -1,7 +1,7 @@
-"""Requests as every dialect reads them: the path, the body, the caller; middleware that every dialect puts first.
+"""Reading requests: the path, the body, the caller; and middleware that every dialect puts first.
 
-ASGI routes on decoded paths, where `%2F` and `/` are the same. The server therefore decodes the raw path itself, with a
-private-use character in the place of every encoded slash, and endpoints turn it back. Where a client sends such a
+ASGI routes on decoded paths, in which `%2F` and `/` are the same. The server therefore decodes the raw path itself,
+with a private-use character in place of every encoded slash, and endpoints decode it. If a client sends such a
 character itself, it is escaped, so that no name has two spellings.
 """
 
@@ -26,39 +26,39 @@ from stele.errors import InvalidRequest, SteleError, TimeLimitReached, TooLarge,
 from stele.service.progress import track_progress
 
 ERROR = "stele.error"
-"""Key of the scope under which stands why a request was refused."""
+"""Key of the ASGI scope that holds the error with which a request was refused."""
 PRINCIPAL = "stele.principal"
-"""Key of the ASGI scope under which the server leaves who is asking (`service.access.Principal`)."""
+"""Key of the ASGI scope that holds the authenticated caller (`service.access.Principal`), set by the server."""
 
 MOUNTED_PREFIX = "stele.base"
-"""Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
+"""Key of the ASGI scope that holds the prefix which the server removed from the path; absent: none."""
 
 REFUSAL = "stele.refusal"
-"""Key of the ASGI scope under which the server leaves the error with which a request is to be refused; absent: none."""
+"""Key of the ASGI scope that holds the error with which the server refuses a request; absent: none."""
 
 ANSWERS_ANYBODY = "stele_answers_anybody"
-"""Option of an endpoint that also those may ask who have not proved who they are: to log in, for one."""
+"""Option of an endpoint that does not require authentication, such as the login."""
 
 REQUEST_SECONDS = "stele.request_seconds"
-"""Key of the ASGI scope under which the server leaves how long a request may take; absent: as long as it likes."""
+"""Key of the ASGI scope that holds the time limit of a request in seconds, set by the server; absent: no limit."""
 
 
 SHORT_BODY = "stele.body"
-"""Key of the ASGI scope under which the server leaves a body that it has read already; absent: it has not."""
+"""Key of the ASGI scope that holds a body which the server has read already; absent: it has not."""
 
 
 def mounted_prefix(request: Request[Any, Any, Any]) -> str:
-    """Return what goes before the paths of links in an answer: '' or the prefix this dialect was asked below."""
+    """Return the prefix of paths in links of a response: that under which the dialect was requested, or ''."""
     return str(cast("Mapping[str, Any]", request.scope).get(MOUNTED_PREFIX, ""))
 
 
 _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
 WAITING = "stele.waiting"
-"""Key of the connection's state under which stands that a request only waits for something to happen."""
+"""Key of the connection's state that marks a request which only waits for an event."""
 
 
 def find_base_uri(request: Request[Any, Any, Any], public_url: str = "") -> str:
-    """Return the base URI the caller knows this API by, without a slash at its end; public_url where it is set."""
+    """Return the base URI of this API as the caller knows it, without a final slash; public_url if it is set."""
     if public_url:
         return public_url.rstrip("/")
     host = request.headers.get("host", "")
@@ -69,17 +69,17 @@ def find_base_uri(request: Request[Any, Any, Any], public_url: str = "") -> str:
 
 
 def time_limit(request: Request[Any, Any, Any]) -> float:
-    """Return how many seconds the request may take; a minute where nothing says so."""
+    """Return how many seconds the request may take; 60 if there is no limit in the scope."""
     return float(cast("Mapping[str, Any]", request.scope).get(REQUEST_SECONDS) or 60)
 
 
 def mark_waiting(request: Request[Any, Any, Any]) -> None:
-    """Note that the request waits for something to happen: a server that stops need not wait for its answer."""
+    """Mark the request as waiting for an event, so that a server that stops does not wait for its response."""
     cast("dict[str, Any]", request.scope).setdefault("state", {})[WAITING] = True
 
 
 def refuse_empty_segments(app: ASGIApp) -> ASGIApp:
-    """Middleware: 404 for `//`, which the router would take for `/`, and act on something else than was named."""
+    """Middleware: answers 404 for a path with `//`, which the router would treat as `/` and so as another path."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         if b"//" in scope.get("raw_path", b"").partition(b"?")[0]:
@@ -90,9 +90,9 @@ def refuse_empty_segments(app: ASGIApp) -> ASGIApp:
 
 
 def raise_refusal(app: ASGIApp) -> ASGIApp:
-    """Middleware: what the server refuses gets the dialect's answer to that error.
+    """Middleware: raises the error under `REFUSAL`, so that the dialect's error handler answers it.
 
-    Raises the error under `REFUSAL`; an endpoint that answers anybody also answers who has not said who he is.
+    An endpoint with the option `ANSWERS_ANYBODY` ignores `Unauthenticated`.
     """
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,9 +107,9 @@ def raise_refusal(app: ASGIApp) -> ASGIApp:
 
 
 def limit_time(app: ASGIApp) -> ASGIApp:
-    """Middleware: what takes longer than a request may is given up.
+    """Middleware: cancels requests that exceed the time limit.
 
-    Raises `TimeLimitReached`, which says how far comparisons have come and what they found.
+    Raises `TimeLimitReached`, which has the progress of comparisons and their findings so far.
     """
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,9 +126,9 @@ def limit_time(app: ASGIApp) -> ASGIApp:
 
 
 SLASH: Final = "\ue000"
-"""Stands for an encoded slash inside one segment of a routed path (first character of Unicode's private use area)."""
+"""Replaces an encoded slash inside one segment of a routed path (first character of Unicode's private use area)."""
 EMPTY_SEGMENT: Final = "\ue001"
-"""Stands for an empty path segment, which the router would skip."""
+"""Replaces an empty path segment, which the router would skip."""
 _ESCAPE: Final = "\ue002"
 
 _ENCODED_SLASH = re.compile(rb"%2[fF]")
@@ -147,7 +147,7 @@ def decode_path(raw_path: bytes) -> str:
 
 
 def decode_segment(segment: str) -> str:
-    """Return the name a segment of a routed path spells."""
+    """Return the name in a segment of a routed path."""
     return _MARK.sub(lambda match: _MARKS[match[0]], segment)
 
 
@@ -155,18 +155,18 @@ T = TypeVar("T")
 
 
 class NotJson(InvalidRequest):
-    """The body is no JSON document at all."""
+    """The body is not JSON."""
 
 
 class WrongShape(InvalidRequest):
-    """The body is JSON, but not of the shape the endpoint takes."""
+    """The body is JSON, but not of the shape that the endpoint accepts."""
 
 
 async def read_body(request: Request[Any, Any, Any], shape: type[T], *, only_first: bool = False) -> T:
-    """Return the body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
+    """Return the body as a value of a type; numbers may be given as strings. Raises `NotJson`, `WrongShape`.
 
     The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting. A long body
-    is decoded in a thread. With only_first, whatever stands behind the first JSON value is passed over.
+    is decoded in a thread. With only_first, anything after the first JSON value is ignored.
     """
     body = await read_bytes(request)
     if len(body) <= _DECODED_IN_LOOP:
@@ -177,7 +177,7 @@ async def read_body(request: Request[Any, Any, Any], shape: type[T], *, only_fir
 async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
     """Return the body as it is.
 
-    Raises `NotJson` when the client leaves in the middle of it: a defect to the framework.
+    Raises `NotJson` if the client disconnects before the end of the body. Litestar would report a server error.
     """
     scope = cast("Mapping[str, Any]", request.scope)
     body: bytes | None = scope.get(SHORT_BODY)
@@ -190,11 +190,11 @@ async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
 
 
 def decode_body(body: bytes, shape: type[T], *, only_first: bool = False) -> T:
-    """See `read_body`. Raises `TooLarge` for more values than are decoded before others would have to wait."""
+    """Return a body as a value of a type; see `read_body`. Raises `TooLarge` for more than `MAX_VALUES` values."""
     if not body.strip():
         raise WrongShape("the request has no body")
     try:
-        # The decoder looks into strings it needs only; a body is one text, so all of it must be.
+        # The decoder checks only the strings it needs, but the whole body must be valid text.
         text = body.decode(json.detect_encoding(body))
     except UnicodeDecodeError as error:
         raise NotJson(f"the body is not JSON: {error}") from None
@@ -205,7 +205,7 @@ def decode_body(body: bytes, shape: type[T], *, only_first: bool = False) -> T:
         raise NotJson(f"the body is nested deeper than {MAX_JSON_DEPTH} levels")
     was_collecting = gc.isenabled()
     try:
-        gc.disable()  # The collector would go over what is decoded again and again, and find nothing.
+        gc.disable()  # The collector would scan the decoded values again and again, and free nothing.
         value: T = _get_decoder(shape).decode(text)
     except msgspec.ValidationError as error:
         raise WrongShape(str(error)) from None
@@ -221,7 +221,7 @@ def decode_body(body: bytes, shape: type[T], *, only_first: bool = False) -> T:
 
 
 def _cut_first_value(text: str) -> str:
-    """Return the JSON value that a text begins with; '' where there is none, or nothing stands behind it."""
+    """Return the first JSON value of a text; '' if there is none, or nothing follows it."""
     start = len(text) - len(text.lstrip(_JSON_SPACE))
     try:
         _, end = json.JSONDecoder().raw_decode(text, start)
@@ -233,25 +233,25 @@ def _cut_first_value(text: str) -> str:
 _JSON_SPACE: Final = " \t\n\r"
 
 MAX_VALUES: Final = 100_000
-"""Commas, objects and arrays of a body, outside its strings.
+"""Largest number of commas, objects and arrays in a body, outside its strings.
 
-The decoder lets nobody else run meanwhile, in a thread neither: this many values take it 0.06 seconds.
+The decoder holds the interpreter lock, even in a thread. It takes 0.06 seconds for this many values.
 """
 
 _DECODED_IN_LOOP: Final = 64 * 1024
-"""Bytes that are decoded in the event loop."""
+"""Longest body, in bytes, that is decoded in the event loop."""
 
 _decoding = threading.Lock()
 
 
 def _decode(body: bytes, shape: type[T], only_first: bool) -> T:
-    """Decode one body at a time, so that between two of them the event loop gets its turn."""
+    """Decode one body at a time, so that the event loop runs between two of them."""
     with _decoding:
         return decode_body(body, shape, only_first=only_first)
 
 
 def _count_values(text: str) -> int:
-    """Return a number that is above the limit if, and only if, that of a JSON text's values is."""
+    """Return a number that exceeds `MAX_VALUES` if and only if a JSON text has more values than that."""
     most = _count_marks(text)
     if most <= MAX_VALUES:
         return most
@@ -278,7 +278,7 @@ def _get_decoder(shape: type) -> msgspec.json.Decoder[Any]:
 
 
 def parse_whole_number(name: str, text: str, least: int, most: int) -> int:
-    """Return a number of a query. Raises `InvalidRequest` for what is no whole number or out of bounds."""
+    """Return a number of a query. Raises `InvalidRequest` if it is no whole number or out of bounds."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))) or not least <= int(text) <= most:
         raise InvalidRequest(f"{name} is a whole number from {least} to {most}")
     return int(text)

@@ -1,8 +1,8 @@
-"""Errors of the native API: `{"error": {"kind", "message", …}}`, found along the class tree of the error.
+"""Errors of the native API: `{"error": {"kind", "message", …}}`, by the class of the error.
 
-kind is the snake-case name of the error's class in `stele.errors`, stable for programs; message is for people. A
-malformed schema has its place: line and column from 1, path, and what was expected; these are null for anything else.
-findings stand there only for a check that was given up.
+kind is the snake-case name of the error's class in `stele.errors`, stable for programs; message is for users. A
+malformed schema has a position: line and column from 1, path, and what was expected. These members are null for other
+errors. findings are present only for a check that exceeded the time limit.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ ERROR_TABLE: dict[type[Exception], int] = {
 
 
 class SchemaProblem(msgspec.Struct, frozen=True):
-    """What is wrong, and where in the schema that was sent: null where there is no place.
+    """What is wrong, and the position in the schema that was sent; null if there is no position.
 
-    findings are what a check found before it was given up, because it took too long; no other error has them.
+    findings are what a check found before it exceeded the time limit; no other error has them.
     """
 
     kind: str
@@ -94,13 +94,13 @@ def describe_error(error: Exception) -> SchemaProblem:
 
 
 def error_kind(error: err.SteleError) -> str:
-    """Return the name of the error, or of its nearest ancestor in the error tree."""
+    """Return the snake-case name of an error's class, or of its nearest ancestor in `stele.errors`."""
     known = next(cls for cls in type(error).__mro__ if cls.__module__ == err.__name__)
     return re.sub(r"(?<!^)(?=[A-Z])", "_", known.__name__).lower()
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[NativeError]:
-    """Return the exception handler of the application."""
+    """Return the response to an error: the exception handler of the application."""
     status = http_status(error)
     if status >= 500:
         log_failure(_logger, request.scope["path"], error)

@@ -1,4 +1,4 @@
-"""What endpoints are given besides path, query and body."""
+"""Parameters that endpoints get besides path, query and body."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ class AppState(NamedTuple):
 
 
 InjectedRegistry = NamedDependency[Registry]
-"""The parameter `registry` of an endpoint: the registry that a request is about."""
+"""Parameter `registry` of an endpoint: the registry of the request."""
 InjectedState = NamedDependency[AppState]
-"""The parameter `app_state` of an endpoint: what all requests share."""
+"""Parameter `app_state` of an endpoint: the state that all requests share."""

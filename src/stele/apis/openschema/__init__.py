@@ -1,7 +1,7 @@
 """The OpenSchema dialect: subjects of tenants and namespaces, their schemas and compatibility.
 
-Its paths are those of the Confluent dialect with other bodies. So it is found below `/openschema`, on a port of its
-own, and at the root by clients that name its media type.
+Its paths are those of the Confluent dialect with other bodies. So it is served below `/openschema`, on a port of its
+own, and at the root for clients that name its media type.
 
 Source: docs/protocols/openschema.md.
 """

@@ -33,7 +33,7 @@ CODES: dict[type[Exception], int] = {
     err.NotFound: 40401,
     err.VersionNotFound: 40402,
     err.Conflict: 40901,
-    err.UnknownRuleset: 40901,  # nobody can compare schemas of that kind
+    err.UnknownRuleset: 40901,  # schemas of that kind cannot be compared
     err.Invalid: 42201,
     err.TooManyRequests: 42901,
     err.InvalidVersion: 42202,

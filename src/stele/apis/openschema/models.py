@@ -1,6 +1,6 @@
-"""Bodies of requests and responses, member for member.
+"""Bodies of requests and responses.
 
-The specification leaves most members optional: null is as good as absent.
+The specification leaves most members optional; null means absent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SubjectBody(_Body, frozen=True):
     """A subject.
 
     Times are UTC, to the millisecond. `coordinate` is `group:artifact:version` of a package. `steleCompatibility`, an
-    extension, is there if no level of compatibility says the policy exactly.
+    extension, is present if no compatibility level expresses the policy exactly.
     """
 
     subject: str
@@ -56,7 +56,7 @@ class SubjectBody(_Body, frozen=True):
 class SchemaInput(_Body, frozen=True):
     """A schema to register.
 
-    The definition is text, or JSON where the format is. Clients choose neither id nor version.
+    The definition is text, or JSON if the format is. Clients choose neither id nor version.
     """
 
     schema_definition: msgspec.Raw | UnsetType = UNSET
@@ -139,7 +139,7 @@ class CheckInputDoc(_Body, frozen=True):
 
 
 class CompatibilityAnswer(_Body, frozen=True):
-    """Whether a schema could be registered, as far as one version is concerned."""
+    """Whether a schema is compatible with one version."""
 
     is_compatible: bool
 

@@ -1,4 +1,4 @@
-"""What requests do to subjects and schemas, for one caller; checks that registered versions agree with a policy."""
+"""Operations on subjects and schemas, for one caller; checks that registered versions agree with a policy."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ class Operations:
     # --- finding ----------------------------------------------------------------------------------------------------
 
     def resolve_key(self, state: State, name: str) -> SubjectKey:
-        """Return the subject of a name: in the requested namespace, else in the default one, else wherever it is.
+        """Return the key of the subject with a name.
+
+        It is in the requested namespace. If the request names none, it is in the default namespace, else in the only
+        other namespace that has it.
 
         Raises `InvalidName`, and `InvalidRequest` if several namespaces have one.
         """
@@ -176,14 +179,14 @@ def get_live_version(state: State, subject: Subject, number: int | None) -> Vers
 
 
 def now_after(before: int) -> int:
-    """Return the present time in milliseconds since 1970, but later than another time even if the clock is behind."""
+    """Return the present time in milliseconds since 1970. It is later than `before` even if the clock is behind."""
     return max(time.time_ns() // 1_000_000, before + 1)
 
 
 async def require_consistent(
     registry: Registry, state: State, subject: Subject, policy: Policy, *, max_pairs: int
 ) -> None:
-    """Raise unless every active version could have been registered after those before it.
+    """Raise unless every active version is compatible with those before it under a policy.
 
     Args:
         registry: Compares the versions.
@@ -210,9 +213,10 @@ async def require_consistent(
 
 
 async def require_consistent_without(registry: Registry, state: State, version: Version) -> None:
-    """Raise `Incompatible` unless the neighbours of a version agree with each other.
+    """Raise `Incompatible` unless the neighbours of a version are compatible with each other.
 
-    Only a policy that looks at no more than the latest version needs this: others compared the neighbours before.
+    This applies only to a policy that compares with the latest version. Other policies compared these neighbours when
+    the later one was registered.
     """
     subject = version.subject
     policy = queries.policy_for(state, subject.key)

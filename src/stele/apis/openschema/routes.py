@@ -104,7 +104,7 @@ async def put_subject(
 
     def read(state: State, _: Any) -> api.SubjectBody:
         subject = state.find_subject(key)
-        assert subject is not None  # The state is the one that the change leaves.
+        assert subject is not None  # This is the state after the change.
         return translate.subject_body(state, subject)
 
     async def put(state: State) -> api.SubjectBody:
@@ -114,10 +114,10 @@ async def put_subject(
             if subject is None
             else await _describe_change(operations, state, subject, body)
         )
-        # Who deletes the subject right after this must not make it be created a second time.
+        # Another request may delete the subject right after this. It must not be created a second time then.
         return await operations.registry.execute_and_read(change, read, via=DIALECT)
 
-    # Either error means that somebody was faster: then the other one of the two commands is right.
+    # Either error means that another writer was faster: then the other one of the two commands is right.
     return await retry_when_overtaken(operations.registry, put, conflicts=(AlreadyExists, SubjectNotFound))
 
 
@@ -125,7 +125,7 @@ def _describe_creation(operations: Operations, key: SubjectKey, body: api.Subjec
     """Return the command that creates a subject."""
     policy = translate.parse_policy(body.compatibility)
     settings = operations.registry.state.settings_at(SettingsLevel(*key))
-    if policy is None and settings is not None:  # Another dialect prepared one for a subject of this name.
+    if policy is None and settings is not None:  # Another dialect set a policy for this name.
         policy = settings.policy
     defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy or BACKWARD)
     dialect_data = translate.subject_data(None, body, now_after(0))
@@ -166,14 +166,14 @@ _EQUALITY_DIGEST = "normalized"
 @get("/schemas/{schema_id:str}", **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaBody:
     # GET /schemas/{id}
-    """Return the schema with an id, also of deleted versions: data may have been written with it."""
+    """Return the schema with an id, including those of deleted versions, because stored data may contain the id."""
     return translate.schema_body(*await operations.get_version_by_id(decode_segment(schema_id)))
 
 
 @get("/schemas/{schema_id:str}/subject", **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_subject_of_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaLocation:
     # GET /schemas/{id}/subject
-    """Return subject and version of a schema id, the first ones if there are several."""
+    """Return subject and version of a schema id. If there are several, return the first active version."""
     _, version = await operations.get_version_by_id(decode_segment(schema_id))
     return api.SchemaLocation(version.subject.key.name, version.version_number)
 
@@ -230,7 +230,7 @@ async def delete_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionName
 ) -> api.SingleVersion:
     # DELETE /subjects/{subject}/versions/{version}
-    """Delete a version, if those before and after it agree without it."""
+    """Delete a version. It is refused if the versions before and after it are not compatible with each other."""
     number = translate.parse_version(decode_segment(version))
     state, stored_subject = await operations.get_subject(decode_segment(subject))
     row = get_live_version(state, stored_subject, number)
@@ -252,7 +252,7 @@ async def check_compatibility(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, version: VersionName
 ) -> api.CompatibilityAnswer:
     # POST /compatibility/subjects/{subject}/versions/{version}
-    """Return whether a schema agrees with a version under the policy of the subject."""
+    """Return whether a schema is compatible with a version under the policy of the subject."""
     body = await read_body(request, api.CheckInput)
     number = translate.parse_version(decode_segment(version))
     state, stored_subject = await operations.get_subject(decode_segment(subject))
@@ -279,7 +279,7 @@ async def put_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.ConfigBody:
     # PUT /config/{subject}
-    """Set the compatibility of a subject, if its versions agree with it."""
+    """Set the compatibility of a subject, if its versions satisfy it."""
     body = await read_body(request, api.ConfigInput)
     policy = find_policy(body.compatibility)
     state, stored_subject = await operations.get_subject(decode_segment(subject))

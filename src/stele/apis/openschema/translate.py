@@ -1,4 +1,4 @@
-r"""Translates between the words of the API and those of the core: tenants, ids, schemas, policies. Pure.
+r"""Translates between the terms of the API and those of the core: tenants, ids, schemas, policies. Pure.
 
 | tenant            | namespace         | namespace of the core |
 |-------------------|-------------------|-----------------------|
@@ -9,8 +9,8 @@ r"""Translates between the words of the API and those of the core: tenants, ids,
 
 A namespace of the core that is itself called `default` is the tenant `default~`, and so on.
 
-What only this API knows (app, coordinate, status, validator, serialization …) is kept beside subjects and versions
-under the name of the dialect, and given back unchanged.
+Members that only this API has (app, coordinate, status, validator, serialization …) are stored with subjects and
+versions under the name of the dialect, and returned unchanged.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def format_schema_id(namespace: str, schema_id: int) -> str:
 
 
 def parse_schema_id(text: str, requested_namespace: str | None) -> tuple[str, int]:
-    """Return namespace and number of an id; a bare number is one of the requested namespace.
+    """Return namespace and number of an id; an id without a namespace is one of the requested namespace.
 
     Raises `ContentNotFound`.
     """
@@ -100,7 +100,7 @@ def parse_schema_id(text: str, requested_namespace: str | None) -> tuple[str, in
 
 
 DIALECT = "openschema"
-"""Key under which subjects, settings and versions keep what only this API knows."""
+"""Key of the data of this dialect in subjects, settings and versions."""
 LATEST = "latest"
 
 _FORMATS = {
@@ -122,7 +122,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,9}\Z")
 
 
 class SubmittedSchema(NamedTuple):
-    """A schema from a request: format, text, and whether the text was JSON in its place, not a string."""
+    """A schema from a request: format, text, and whether the definition was JSON itself rather than a string."""
 
     format: str
     custom_format: str
@@ -133,8 +133,8 @@ class SubmittedSchema(NamedTuple):
 def parse_schema(schema_input: api.SchemaInput, newest: SchemaKind | None) -> SubmittedSchema:
     """Return the schema in a request.
 
-    Its format is the one named, else that of the newest version, else Avro. JSON in the place of a format that is text
-    (Protobuf, say) is kept unread.
+    Its format is the one named, else that of the newest version, else Avro. If the definition is JSON itself but the
+    format is text, such as Protobuf, it is stored without being parsed.
 
     Raises:
         WrongShape: The definition is missing.
@@ -166,7 +166,7 @@ def parse_definition(raw: bytes) -> tuple[bytes, bool]:
 
 
 def parse_checked_schema(raw: bytes) -> api.SchemaInput:
-    """Return the schema to check: an object with a schemaDefinition is whole, anything else only the definition."""
+    """Return the schema to check: an object with a schemaDefinition, or only the definition of a schema."""
     try:
         whole = msgspec.json.decode(raw, type=api.SchemaInput)
     except msgspec.DecodeError:
@@ -175,7 +175,7 @@ def parse_checked_schema(raw: bytes) -> api.SchemaInput:
 
 
 def schema_data(schema_input: api.SchemaInput, submitted: SubmittedSchema) -> dict[str, Any]:
-    """Return what a version keeps for this API alone."""
+    """Return the members of a schema that a version stores for this API only."""
     data = {
         "name": schema_input.name,
         "serialization": schema_input.serialization,
@@ -251,7 +251,7 @@ def with_schema(subject: api.SubjectBody, version: Version, schema: api.SchemaBo
 
 
 def subject_data(before: Mapping[str, Any] | None, subject_input: api.SubjectInput, at: int) -> dict[str, Any]:
-    """Return what a subject keeps for this API and for others; what a request leaves out stays."""
+    """Return the data of all dialects for a subject, with the members in a request changed and the others kept."""
     own = {
         "app": subject_input.app,
         "coordinate": subject_input.coordinate,
@@ -270,18 +270,18 @@ def modified_at(state: State, subject: Subject) -> int:
 
 
 def config_body(policy: Policy) -> api.ConfigBody:
-    """Return a policy as a level; the nearest stricter one has the exact policy beside it."""
+    """Return a policy as a compatibility level, with the policy in full if the level is only the nearest one."""
     return api.ConfigBody(policy.nearest_name, exact_policy_json(policy))
 
 
 def exact_policy_json(policy: Policy) -> PolicyJson | UnsetType:
-    """Return a policy in full if no level says it, else UNSET."""
+    """Return a policy in full if no compatibility level expresses it, else UNSET."""
     exact = PolicyJson.when_unnamed(policy)
     return UNSET if exact is None else exact
 
 
 def parse_policy(word: str | None) -> Policy | None:
-    """Return the policy of a level, None if none is named. Raises `UnknownPolicy`."""
+    """Return the policy of a compatibility level, None if none is given. Raises `UnknownPolicy`."""
     return find_policy(word) if word else None
 
 

@@ -1,4 +1,4 @@
-"""Pravega's file of users and their permissions, and the rules that it has here.
+"""Pravega's file of users and their permissions, and the access rules that it becomes.
 
 A line is `user:hash:resource,PERMISSION;resource,PERMISSION`. A resource is a part of a tree below `prn::/`, such as
 `prn::/namespace:ns/group:g`, with `*` as a wildcard. The hash is that of a password, as in htpasswd files.
@@ -21,12 +21,12 @@ _READ: Final = (Operation.LIST, Operation.READ)
 _UPDATE: Final = (*_READ, Operation.REGISTER, Operation.BIND, Operation.DELETE, Operation.CHANGE_POLICY)
 _PERMISSIONS: Final = {"NONE": (), "READ": _READ, "READ_UPDATE": _UPDATE}
 _NAMESPACE_ALONE: Final = {"READ": (Operation.LIST,), "READ_UPDATE": (Operation.LIST, Operation.REGISTER)}
-"""What is allowed in a namespace without its groups: to see it, and to create groups."""
+"""Operations on a namespace without its groups, by permission: listing it, and creating groups in it."""
 _ESCAPED: Final = re.compile(r"([\\?])")
 
 
 class AclUser(NamedTuple):
-    """A line of the file: a user, the hash of the password ('' where there is none), and what the user may do."""
+    """A line of the file: a user, the hash of the password ('' if there is none), and the user's access rules."""
 
     name: str
     password_hash: str

@@ -74,7 +74,7 @@ def describe_error(error: Exception) -> ErrorReply:
         status, wording = row
         return ErrorReply(status, wording(error))
     if isinstance(error, HTTPException):
-        # The API knows no status of its own for bodies that are too long.
+        # The API has no status of its own for bodies that are too long.
         too_long = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         status = 400 if too_long else error.status_code
         return ErrorReply(status, "the request is too large" if too_long else STATUS_PHRASES[status])

@@ -1,6 +1,6 @@
-"""Bodies of requests and responses, member for member.
+"""Bodies of requests and responses.
 
-Binary schema data travel as base64. Members that are null are not sent.
+Binary schema data are sent as base64. Members that are null are not sent.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BackwardPolicy(_Body, frozen=True):
 
 
 class ForwardPolicy(_Body, frozen=True):
-    """The stretch of the forward direction."""
+    """Range of the forward direction."""
 
     forward_policy: DirectionRange
 
@@ -56,9 +56,9 @@ class BackwardAndForward(_Body, frozen=True):
 
 
 class Compatibility(_Body, frozen=True):
-    """A policy by name; `Advanced` says what it is in `advanced`.
+    """A policy by name. The name `Advanced` means the policy in `advanced`.
 
-    Pravega's client refuses members it does not know, so validators are not here: `/api/policies` shows and sets them.
+    Pravega's client refuses unknown members, so validators are not here: `/api/policies` shows and sets them.
     """
 
     policy: str
@@ -66,7 +66,7 @@ class Compatibility(_Body, frozen=True):
 
 
 class GroupProperties(_Body, frozen=True):
-    """What describes a group."""
+    """Properties of a group."""
 
     serialization_format: SerializationFormat
     compatibility: Compatibility
@@ -89,14 +89,14 @@ class ListGroupsResponse(_Body, frozen=True):
 
 
 class UpdateCompatibilityRequest(_Body, frozen=True):
-    """The policy to set, and the one that must be in force for that to happen."""
+    """The policy to set, and the policy that must be in force before; without the latter, any."""
 
     compatibility: Compatibility
     previous_compatibility: Compatibility | None = None
 
 
 class SchemaInfo(_Body, frozen=True):
-    """A schema: type is the name of what it describes, properties are free and make no difference."""
+    """A schema. `type` is the name of the type it describes; `properties` are free and are not compared."""
 
     type: str
     serialization_format: SerializationFormat
@@ -105,7 +105,7 @@ class SchemaInfo(_Body, frozen=True):
 
 
 class SchemaWithVersion(_Body, frozen=True):
-    """A schema and where it stands."""
+    """A schema and the numbers of its version."""
 
     schema_info: SchemaInfo
     version_info: VersionInfo
@@ -118,7 +118,7 @@ class SchemaVersionsList(_Body, frozen=True):
 
 
 class GroupHistoryRecord(_Body, frozen=True):
-    """A schema, the policy in force when it came (timestamp: milliseconds since 1970), and its text for people."""
+    """A schema, the policy at its registration (timestamp: milliseconds since 1970), and its text in readable form."""
 
     schema_info: SchemaInfo
     version_info: VersionInfo
@@ -128,13 +128,13 @@ class GroupHistoryRecord(_Body, frozen=True):
 
 
 class GroupHistory(_Body, frozen=True):
-    """Everything in a group, oldest first."""
+    """All schemas of a group, oldest first."""
 
     history: list[GroupHistoryRecord]
 
 
 class ValidateRequest(_Body, frozen=True):
-    """A schema to try, under the policy of the group or another one."""
+    """A schema to check, under the policy of the group or another one."""
 
     schema_info: SchemaInfo
     compatibility: Compatibility | None = None
@@ -147,7 +147,7 @@ class Valid(_Body, frozen=True):
 
 
 class CanRead(_Body, frozen=True):
-    """Whether a schema can read what is written."""
+    """Whether a schema can read the data of a group."""
 
     compatible: bool
 
@@ -160,20 +160,20 @@ class GetEncodingIdRequest(_Body, frozen=True):
 
 
 class EncodingId(_Body, frozen=True):
-    """What data begin with: the id of a version and a codec."""
+    """The number at the start of encoded data. It names a version and a codec."""
 
     encoding_id: int
 
 
 class CodecType(_Body, frozen=True):
-    """A codec by name; the empty name is none at all."""
+    """A codec by name; the empty name means no codec."""
 
     name: str
     properties: dict[str, str] | None = None
 
 
 class EncodingInfo(_Body, frozen=True):
-    """What an encoding id stands for."""
+    """Schema, version and codec of an encoding id."""
 
     schema_info: SchemaInfo
     version_info: VersionInfo
@@ -187,6 +187,6 @@ class CodecTypes(_Body, frozen=True):
 
 
 class AddedTo(_Body, frozen=True):
-    """Where a schema was added to: groups by name."""
+    """Groups that have a schema, by name, with the numbers of its version there."""
 
     groups: dict[str, VersionInfo]

@@ -1,4 +1,4 @@
-"""What requests do to groups, schemas and encodings of one namespace, for one caller."""
+"""Operations on groups, schemas and encodings of one namespace, for one caller."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ T = TypeVar("T")
 MAX_SCHEMA_BYTES = 8 * 1024 * 1024
 _MAX_PROPERTIES = 100
 _MAX_PROPERTY_LENGTH = 200
-"""Of a key or a value of properties, in characters and in bytes."""
+"""Longest key or value of properties, in bytes of UTF-8."""
 
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-"""Bytes that a serialized descriptor has and no source text."""
+"""Bytes that occur in serialized descriptors, but in no source text."""
 
 EQUALITY_DIGEST = "normalized"
 """Kind of the digest that makes two schemas equal: white space and the order of keys do not count."""
@@ -178,7 +178,7 @@ class Operations:
         """Return the active versions that are the same schema, one per group of the namespace, by name."""
         digest = digest_key(EQUALITY_DIGEST, document.digests[EQUALITY_DIGEST])
         rows = queries.live_versions_by_digest(state, digest, document.kind)
-        if document.type:  # What has no name of its own is of the type its group is called.
+        if document.type:  # A schema without a name of its own has its group's name as type.
             unnamed = queries.live_versions_by_digest(state, digest, document.kind._replace(type=""))
             rows += [row for row in unnamed if translate.type_name_of(row) == document.type]
         here = (row for row in rows if row.subject.key.namespace == self.namespace)
@@ -186,11 +186,11 @@ class Operations:
         return list({row.subject.key.name: row for row in newest_first}.values())
 
     async def can_read(self, subject: Subject, document: SchemaDocument, policy: Policy) -> bool:
-        """Return whether a reader with this schema may start on the data of a group.
+        """Return whether a reader with this schema can read the data of a group.
 
-        It has to read what the backward part of the policy covers, and the latest schema where the policy has a forward
-        part. Everything reads a group without schemas, unless its policy has a forward part or denies all. A format
-        that cannot be compared reads only the same text.
+        It must read the data of the versions that the backward part of the policy covers. If the policy has a forward
+        part, it must also read the data of the latest schema. Any schema reads a group without schemas, unless the
+        policy has a forward part or denies all. A schema of a format that cannot be compared reads only the same text.
         """
         if policy.kind is PolicyKind.ALLOW_ANY:
             return True
@@ -217,8 +217,8 @@ class Operations:
     async def build_schema_info(self, state: State, version: Version) -> api.SchemaInfo:
         """Return the schema of a version as it was sent.
 
-        A text from another dialect that clients of this one cannot read is rendered: references are resolved, Protobuf
-        sources compiled to a descriptor set.
+        A text from another dialect that clients of this one cannot read is rendered: references are resolved, and
+        Protobuf sources are compiled to a descriptor set.
         """
         labels = version.attributes.labels if version.attributes is not None else None
         return api.SchemaInfo(

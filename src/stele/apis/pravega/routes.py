@@ -1,7 +1,7 @@
 """Endpoints of the dialect.
 
-Groups with their policy and history, schemas of a group and the groups a schema was added to, codecs, and encodings:
-pairs of a version and a codec, whose ids data begin with.
+They serve groups with their policy and history, schemas of a group, the groups a schema was added to, codecs, and
+encodings. An encoding is a pair of a version and a codec. Its id is at the start of encoded data.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from stele.errors import (
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
 _INTEGER = {"type": "integer", "format": "int32"}
 _MAX_PAGE = 1000
-"""Groups on one page, at most."""
+"""Most groups on one page."""
 
 InjectedOperations = NamedDependency[Operations]
 
@@ -89,7 +89,7 @@ def namespaced_paths(path: str) -> list[str]:
 
 
 def parse_number(segment: str) -> int:
-    """Return the number in a path segment. Raises `NotFound`, since nothing has any other name."""
+    """Return the number in a path segment. Raises `NotFound` for anything else."""
     if not _NUMBER.match(segment) or not 0 <= int(segment) < MAX_INT32:
         raise NotFound(f"'{decode_segment(segment)}' is no number of anything")
     return int(segment)
@@ -121,7 +121,7 @@ _GROUP = "/groups/{group:str}"
 @get("/ping", status_code=200, media_type="text/plain", opt=NO_RIGHT_NEEDED)
 async def ping() -> Response[bytes]:
     # GET /ping
-    """Answer that the server is there."""
+    """Return an empty response, to show that the server responds."""
     return Response(b"", status_code=200, media_type="text/plain")
 
 
@@ -130,7 +130,7 @@ async def list_groups(
     operations: InjectedOperations, token: Token = "", limit: Limit = "100"
 ) -> api.ListGroupsResponse:
     # GET /v1/groups
-    """Return a page of the groups the caller may see; the last page is empty."""
+    """Return a page of the groups that the caller may see; the page after the last group is empty."""
     size = parse_limit(limit)
     state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.namespace)
@@ -198,7 +198,7 @@ async def get_group_properties(operations: InjectedOperations, group: Group) -> 
 @delete(namespaced_paths(_GROUP), **DELETE, opt=access(Operation.DELETE))
 async def delete_group(operations: InjectedOperations, group: Group) -> None:
     # DELETE /v1/groups/{groupName}
-    """Delete a group with all its schemas; a later group of the same name starts anew."""
+    """Delete a group with all its schemas. A later group of the same name starts without them."""
     key = operations.parse_group(group)
     try:
         await operations.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
@@ -267,7 +267,7 @@ async def get_schemas(operations: InjectedOperations, group: Group, of_type: OfT
 @post(namespaced_paths(_SCHEMAS), operation_class=_SCHEMA_BODY, **STATUS_201, opt=access(Operation.REGISTER))
 async def add_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas
-    """Add a schema, or find it if the group has it."""
+    """Add a schema, or return its version if the group has it."""
     body = await read_body(request, api.SchemaInfo)
     key = operations.parse_group(group)
     state, subject = await operations.get_group(key)
@@ -309,7 +309,7 @@ async def get_schema_version(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas/versions/find
-    """Return the version that a schema is in a group."""
+    """Return the version that a schema has in a group."""
     body = await read_body(request, api.SchemaInfo)
     key = operations.parse_group(group)
     state, _ = await operations.get_group(key)
@@ -371,7 +371,7 @@ async def get_schema_for_id(operations: InjectedOperations, group: Group, schema
 @delete(namespaced_paths(_BY_ID), **DELETE, opt=access(Operation.DELETE))
 async def delete_schema_for_id(operations: InjectedOperations, group: Group, schema_id: SchemaId) -> None:
     # DELETE /v1/groups/{groupName}/schemas/schema/{schemaId}
-    """Delete a schema; it stays readable for data that have its id, and counts for nothing else."""
+    """Delete a schema. It can still be read by its id, because stored data may contain the id."""
     key = operations.parse_group(group)
     await _delete_version(operations, key, (await operations.get_version_by_id(key, parse_number(schema_id)))[1])
 
@@ -451,7 +451,7 @@ async def add_codec_type(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> EmptyResponse:
     # POST /v1/groups/{groupName}/codecTypes
-    """Add a codec; nothing changes if the group has it. The empty name is no codec and always there."""
+    """Add a codec, unless the group has it. The empty name means no codec and always exists."""
     body = await read_body(request, api.CodecType)
     key = operations.parse_group(group)
     if sum(len(text.encode()) for pair in (body.properties or {}).items() for text in pair) >= _MAX_CODEC_BYTES:
@@ -492,7 +492,7 @@ async def get_encoding_id(
 @get(namespaced_paths(f"{_GROUP}/encodings/{{encoding_id:str}}"), **READ, opt=access(Operation.READ))
 async def get_encoding_info(operations: InjectedOperations, group: Group, encoding_id: EncodingId) -> api.EncodingInfo:
     # GET /v1/groups/{groupName}/encodings/{encodingId}
-    """Return version and codec of an encoding id. The ids of a deleted group are gone with it."""
+    """Return version and codec of an encoding id. The ids of a deleted group are not found."""
     key, number = operations.parse_group(group), parse_number(encoding_id)
     state, subject = await operations.get_group(key)
     if number >= len(subject.encodings or ()):

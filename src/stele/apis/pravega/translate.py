@@ -1,4 +1,4 @@
-"""Translates between the words of the API and those of the core. Pure.
+"""Translates between the terms of the API and those of the core. Pure.
 
 A group is a subject; a type with its format is a schema kind. Numbers count from 0 here and from 1 in the core: `id` is
 the version number, `version` the kind version, an encoding id the subject's.
@@ -62,7 +62,7 @@ def parse_format(serialization_format: api.SerializationFormat) -> SchemaFormat:
 
 
 def resolve_custom_format(schema_format: SchemaFormat, installed: Iterable[str]) -> SchemaFormat:
-    """Return a custom format whose name is that of an installed format as the installed one."""
+    """Return the installed format with the name of a custom format, else the custom format itself."""
     if schema_format.custom_format in installed and schema_format.custom_format not in _BUILT_IN:
         return SchemaFormat(schema_format.custom_format)
     return schema_format
@@ -142,7 +142,8 @@ def resolve_type_name(
 ) -> str:
     """Return the full name of the type that a request names.
 
-    A schema without a name of its own has that of its group, which is '' here, also when another dialect registered it.
+    A schema without a name of its own has the name of its group, which is '' here, also if another dialect registered
+    it.
 
     Args:
         type_name: Type in the request; '' is the first one.
@@ -209,9 +210,9 @@ def parse_compatibility(compatibility: api.Compatibility) -> Policy:
 
 
 def expected_policy(compatibility: api.Compatibility, in_force: Policy) -> Policy:
-    """Return the policy a client says must be in force: `in_force` when it differs in nothing that the client can see.
+    """Return the policy that a client requires to be in force.
 
-    Raises `UnknownPolicy`.
+    It is `in_force` if the two differ only in what the API does not show. Raises `UnknownPolicy`.
     """
     client_policy = parse_compatibility(compatibility)
     return in_force if replace(in_force, validators=()) == client_policy else client_policy
@@ -277,7 +278,7 @@ def _range_body(versions: VersionRange, direction: str, subject: Subject) -> api
 
 
 def _version_info_at(version_number: int, subject: Subject) -> api.VersionInfo:
-    """Return the numbers of a version; only its id where the version was purged."""
+    """Return the numbers of a version. For a purged version, only the id is known."""
     version = find_version(subject, version_number)
     return (
         build_version_info(version)
@@ -287,12 +288,12 @@ def _version_info_at(version_number: int, subject: Subject) -> api.VersionInfo:
 
 
 def compatibility_data(compatibility: api.Compatibility) -> Any:
-    """Return what of a compatibility the core's normal form loses, to be kept; None if nothing."""
+    """Return the data to store of a compatibility that the core's normal form loses; None if it loses nothing."""
     return msgspec.to_builtins(compatibility) if _normalize_word(compatibility.policy) in _ADVANCED_WORDS else None
 
 
 def stored_compatibility(dialect_data: Mapping[str, Any] | None) -> Any:
-    """Return what `compatibility_data` kept in the data of settings or of a subject."""
+    """Return what `compatibility_data` stored in the data of settings or of a subject."""
     return ((dialect_data or {}).get(DIALECT) or {}).get("compatibility")
 
 
@@ -302,7 +303,7 @@ def comparison_scope(allow_multiple_types: Any) -> ComparisonScope:
 
 
 def has_multiple_types(subject: Subject) -> bool:
-    """Return whether a subject takes several types. One from another dialect does if it holds several."""
+    """Return whether a subject accepts several types. A subject of another dialect does if it has several."""
     if subject.comparison_scope is ComparisonScope.SUBJECT:
         return len({row.kind.type for row in subject.versions}) > 1
     return subject.comparison_scope is ComparisonScope.SCHEMA_KIND

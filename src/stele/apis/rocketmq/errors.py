@@ -1,8 +1,8 @@
 """Errors of the dialect: `{"status", "message"}`.
 
-`status` is the API's own number of five digits. The original uses it as the HTTP status, too, which few clients can
-read. Here the HTTP status is a real one; clients of the original look at the body only. A number that the original
-lacks is the HTTP status with 01 behind it, like its own.
+`status` is the API's own number of five digits. The original also uses it as the HTTP status, which few clients accept.
+Here the HTTP status is a valid one, and clients of the original read only the body. Errors without a number in the
+original have the HTTP status followed by 01.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RocketmqErrorBody(msgspec.Struct, frozen=True):
 
 
 class ErrorNumbers(NamedTuple):
-    """HTTP status, and the API's own number."""
+    """HTTP status, and the API's own number of an error."""
 
     http_status: int
     status: int
@@ -43,11 +43,11 @@ NUMBERS: dict[type[Exception], ErrorNumbers] = {
     err.Unauthenticated: ErrorNumbers(401, 40101),
     err.Refused: ErrorNumbers(403, 40301),
     err.TooManyRequests: ErrorNumbers(429, 42901),
-    err.AlreadyExists: ErrorNumbers(409, 40401),  # that is its number, and what 40402 means is the opposite
+    err.AlreadyExists: ErrorNumbers(409, 40401),  # the original uses this number; its 40402 means the opposite
     err.NotFound: ErrorNumbers(404, 40402),
     err.Conflict: ErrorNumbers(409, 40901),
     err.FormatMismatch: ErrorNumbers(409, 40901),
-    err.UnknownRuleset: ErrorNumbers(409, 40901),  # nobody can compare schemas of that type
+    err.UnknownRuleset: ErrorNumbers(409, 40901),  # schemas of that type cannot be compared
     err.MalformedSchema: ErrorNumbers(422, 42201),
     err.Invalid: ErrorNumbers(400, 40001),
     err.Unavailable: ErrorNumbers(503, 50301),

@@ -1,4 +1,4 @@
-"""What requests do to schemas, records and bindings of one tenant in one cluster, for one caller."""
+"""Operations on schemas, records and bindings of one tenant in one cluster, for one caller."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from stele.service.retry import retry_when_overtaken
 from stele.service.schemas import PreparedSchema
 
 _EQUALITY_DIGESTS = ("normalized", "rabin")
-"""Digests by which a text is looked up: equal but for white space; then equal but for what data ignores."""
+"""Digests by which a text is looked up. The first ignores white space, the second all that does not matter for data."""
 
 
 class AppState(msgspec.Struct, frozen=True):
@@ -107,9 +107,9 @@ class Operations:
         return await self.registry.read_or_catch_up(read_version)
 
     async def get_record_of_subject(self, subject: str, number: int) -> tuple[State, Version]:
-        """Return a record of this tenant by its id, whichever record the subject is bound to now.
+        """Return a record of this tenant by its id, and the state it is in. The binding of the subject does not matter.
 
-        An id that is only a version number, which the original takes, means a version of the subject's schema.
+        An id that is only a version number, which the original accepts, means a version of the subject's schema.
 
         Raises `SubjectNotFound`, `ContentNotFound`.
         """
@@ -152,7 +152,7 @@ class Operations:
         return record
 
     async def find_version_by_text(self, subject: str, text: bytes) -> tuple[State, Version]:
-        """Return the version of a subject's schema that is the same schema as a text.
+        """Return the version of a subject's schema that has the schema in a text, and the state it is in.
 
         Raises `SubjectNotFound`, `ContentNotFound`.
         """
@@ -309,7 +309,7 @@ class Operations:
     async def delete_version(self, subject: str, number: int) -> Version:
         """Delete one version of the schema of a subject and return it.
 
-        The schema is deleted with its last version. Bindings to the version go to the newest one that is left.
+        The schema is deleted with its last version. Bindings to the version are moved to the newest remaining one.
 
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
@@ -324,9 +324,9 @@ class Operations:
         return version
 
     async def _move_bindings(self, key: SubjectKey, number: int) -> None:
-        """Bind to the newest version what is bound to a deleted one.
+        """Move the bindings of a deleted version to the newest version.
 
-        Until this is done they lead there all the same (see `translate.find_record`).
+        Before the move, `translate.find_record` already resolves them to the newest version.
         """
         state = self.registry.state
         newest = queries.latest_version(state.find_subject(key))
@@ -350,9 +350,9 @@ class Operations:
         await retry_when_overtaken(self.registry, unbind)
 
     async def bind_subject(self, subject: str, number: int) -> tuple[State, Version]:
-        """Bind a subject to an active record, or by the id of a schema to its newest version at any time.
+        """Bind a subject to an active record, or to a schema, which always means its newest version.
 
-        Raises `ContentNotFound`.
+        A number with a version number names a record, one without it a schema. Raises `ContentNotFound`.
         """
         state = await self.registry.fresh_state()
         schema = queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)

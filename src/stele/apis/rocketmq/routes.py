@@ -1,7 +1,7 @@
-"""Endpoints of the dialect: tenants of a cluster; subjects, schemas and records of a tenant; bindings made by hand.
+"""Endpoints of the dialect: tenants of a cluster; subjects, schemas and records of a tenant; explicit bindings.
 
-RIP-42 asks a store for schemas by name and by id, whether or not a subject is bound to them, and for bindings made by
-hand; the original has no paths for these.
+RIP-42 requires a store to find schemas by name and by id, whether or not a subject is bound to them, and to bind
+subjects explicitly. The original has no paths for these; the paths here are extensions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RecordId = Annotated[
 ]
 
 READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200}
-"""Options of all endpoints: the original's client takes no other status for success."""
+"""Options of all endpoints. The original's client accepts no other status for success."""
 
 
 def cluster_paths(path: str) -> list[str]:
@@ -122,7 +122,10 @@ async def delete_schema_by_name(operations: InjectedOperations, schema_name: Sch
 @get(tenant_paths("/record/{record_id:str}"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_record(operations: InjectedOperations, record_id: RecordId) -> api.RecordWithSubjects:
     # GET /schema-registry/v1/tenant/{tenant}/record/{record}
-    """Return a record by its id, also a deleted one, or the newest of a schema's id: the store's `get` of RIP-42."""
+    """Return a record by its id, also a deleted one, or the newest of a schema by the schema's id.
+
+    An extension, the store's `get` of RIP-42.
+    """
     state, version = await operations.get_record(translate.parse_record_id(record_id))
     bound = operations.bindings_by_version(state, version.subject)
     return translate.build_schema_record(state, version, bound.get(version.version_number, []))
@@ -131,7 +134,7 @@ async def get_record(operations: InjectedOperations, record_id: RecordId) -> api
 _SUBJECT = "/subject/{subject:str}"
 _SCHEMA = f"{_SUBJECT}/schema"
 _NAMED = cluster_paths(f"{_SCHEMA}/{{schema_name:str}}")
-"""`schema` and `versions` may be names of schemas, too."""
+"""Paths with the name of a schema, which may also be `schema` or `versions`."""
 _VERSIONS = cluster_paths(f"{_SCHEMA}/versions")
 _BINDING = cluster_paths(f"{_SUBJECT}/binding/{{record_id:str}}")
 
@@ -196,7 +199,10 @@ async def delete_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionNumber
 ) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions/{version}
-    """Delete one version. Subjects bound to it go to the newest one left; the last one takes the schema along."""
+    """Delete one version. The schema is deleted with its last version.
+
+    Subjects bound to the version are bound to the newest remaining one.
+    """
     return api.DeletedRecord(
         record_id(await operations.delete_version(decode_segment(subject), parse_version(version)))
     )
@@ -259,7 +265,7 @@ async def find_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SubjectRecord:
     # POST /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/schema
-    """Return the version of a subject's schema that is the schema in the body, which is bare text."""
+    """Return the version of a subject's schema that has the schema in the body, which is plain text."""
     return _respond(
         operations, subject, await operations.find_version_by_text(decode_segment(subject), await read_bytes(request))
     )
@@ -276,7 +282,7 @@ def _respond(operations: Operations, subject: str, state_and_version: tuple[Stat
 @put(_BINDING, **READ, opt=access(Operation.BIND, Place.INSIDE))
 async def bind_subject(operations: InjectedOperations, subject: SubjectName, record_id: RecordId) -> api.SubjectRecord:
     # PUT /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/binding/{record}
-    """Bind a subject to a record, or by a schema's id to its newest record at any time. Repeating it is harmless."""
+    """Bind a subject to a record, or by a schema's id to its newest record. It can be repeated."""
     state, version = await operations.bind_subject(decode_segment(subject), translate.parse_record_id(record_id))
     return translate.build_subject_record(state, operations.address, decode_segment(subject), version)
 
@@ -286,7 +292,7 @@ async def unbind_subject(
     operations: InjectedOperations, subject: SubjectName, record_id: RecordId
 ) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/binding/{record}
-    """Remove the binding of a subject to a record, and no other."""
+    """Remove the binding of a subject to this record. Other bindings stay."""
     number = translate.parse_record_id(record_id)
     await operations.unbind_subject(decode_segment(subject), number)
     return api.DeletedRecord(number)

@@ -1,8 +1,8 @@
-"""Translates between the words of the API and those of the core. Pure.
+"""Translates between the terms of the API and those of the core. Pure.
 
 A tenant is a namespace, a schema a subject of the core, a record a version. A subject of this API is a binding of
 `cluster/tenant/subject` to one record. A schema from another dialect has no such binding. It is found under its own
-name in every cluster and means its newest version, since elsewhere topics are named after subjects.
+name in every cluster and resolves to its newest version, since other registries name topics after subjects.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
 from stele.protocol import rocketmq as api
 
 DIALECT = "rocketmq"
-"""Key under which versions keep what only this API knows, and the resource type of its bindings."""
+"""Key of the data of this dialect in versions, and the resource type of its bindings."""
 DEFAULT = "default"
-"""Name of the cluster and the tenant of paths that name none; this tenant is the default namespace."""
+"""Name of the cluster and of the tenant if a path names none. This tenant is the default namespace."""
 MAX_VERSION_NUMBER = (1 << RECORD_ID_VERSION_BITS) - 1
-"""Last version that has a record id."""
+"""Highest version number that has a record id."""
 
 _ESCAPED = "~"
 _DEFAULT_LIKE = re.compile(rf"{DEFAULT}~*\Z")
@@ -89,7 +89,7 @@ def parse_type(word: str | None) -> SchemaFormat:
 
 
 def type_of_kind(kind: SchemaKind) -> str:
-    """Return the schema type of a kind: clients know six, and anything else is TEXT."""
+    """Return the schema type of a kind. Clients know six; every other kind is TEXT."""
     return _BINLOG if kind.custom_format == _BINLOG else _TYPE_BY_FORMAT.get(kind.format, _TEXT)
 
 
@@ -105,7 +105,7 @@ def parse_version(segment: str) -> int:
 
 
 def parse_record_id(segment: str) -> int:
-    """Return the record id in a path segment. Raises `ContentNotFound`, since nothing has any other id."""
+    """Return the record id in a path segment. Raises `ContentNotFound` for anything else."""
     text = decode_segment(segment)
     if not _NUMBER.match(text):
         raise ContentNotFound(text[:100])
@@ -115,7 +115,7 @@ def parse_record_id(segment: str) -> int:
 def record_id(version: Version) -> int | None:
     """Return the record id of a version.
 
-    None after the last version that has one; only other dialects register such versions.
+    None if its number exceeds `MAX_VERSION_NUMBER`; only other dialects register such versions.
     """
     return version.record_id if version.version_number <= MAX_VERSION_NUMBER else None
 
@@ -135,7 +135,10 @@ def build_binding(address: TenantAddress, subject: str, key: SubjectKey, version
 
 
 def find_record(state: State, binding: Binding) -> Version | None:
-    """Return the record a binding leads to; the newest version if its own one was deleted; None if none is left."""
+    """Return the record of a binding.
+
+    It is the newest version if the bound one was deleted, and None if no version is left.
+    """
     subject = state.find_subject(binding.subject)
     record = find_version(subject, binding.version_number) if subject is not None and binding.version_number else None
     return record if record is not None and record.state is VersionState.ACTIVE else queries.latest_version(subject)
@@ -157,7 +160,7 @@ def subject_body(binding: Binding) -> api.BoundSubject:
 
 
 def build_subject_record(state: State, address: TenantAddress, subject: str, version: Version) -> api.SubjectRecord:
-    """Return a record as a subject sees it."""
+    """Return the body of a record that was found through a subject."""
     tenant = tenant_of(address.namespace)
     return api.SubjectRecord(
         subject_full_name=f"{address.cluster}/{tenant}/{subject}",
@@ -211,7 +214,7 @@ def schema_body(state: State, rows: list[Version], records: list[api.RecordWithS
 
 
 def exact_policy_json(policy: Policy) -> PolicyJson | None:
-    """Return a policy in full if no level says it, else None."""
+    """Return a policy in full if no compatibility level expresses it, else None."""
     return PolicyJson.when_unnamed(policy)
 
 

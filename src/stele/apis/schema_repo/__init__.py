@@ -1,15 +1,15 @@
-"""Two dialects of one idea: AVRO-1124, the proposal of a REST service for Avro schemas, and schema-repo, its successor.
+"""Two related dialects: AVRO-1124, the proposal of a REST service for Avro schemas, and schema-repo, its successor.
 
 | below                                                   | dialect                                             |
 |---------------------------------------------------------|-----------------------------------------------------|
 | `/avro1124/schemas`                                     | AVRO-1124: groups, ids, `compatibility_model`       |
 | `/avro1124/schema-repo`, `/schema-repo`                 | schema-repo: subjects with a config, ids, validators |
-| `/avro1124/schema-repo-browser`, `/schema-repo-browser` | the same, to look at                                |
-| `/avro1124/…`, `/schema-repo-admin/…` `status`, `config` | of the server                                      |
+| `/avro1124/schema-repo-browser`, `/schema-repo-browser` | schema-repo as HTML pages                           |
+| `/avro1124/…`, `/schema-repo-admin/…` `status`, `config` | status and config of the server                    |
 
-schema-repo's Java client looks for `status` and `config` beside the URL it is given, so that is best
-`…/avro1124/schema-repo`. With `…/schema-repo` it finds the status, which is at `/status` too, but not the config:
-`/config` is another dialect's.
+schema-repo's Java client requests `status` and `config` beside its configured URL, so the best URL is
+`…/avro1124/schema-repo`. With `…/schema-repo` it finds the status, which is at `/status` too, but not the config,
+because `/config` belongs to another dialect.
 
 Source: docs/protocols/schema-repo.md.
 """

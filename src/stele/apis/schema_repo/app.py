@@ -27,7 +27,7 @@ SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:
-    """Return the subject that a path names, or its group, which is called `groups` where the path says no more."""
+    """Return the subject that a path names, or its group, which is called `groups` if the path names none."""
     names = request.path_params
     name = names.get("subject") or names.get("group") or "groups"
     return subject_resource(SubjectKey(DEFAULT_NAMESPACE, decode_segment(name)))
@@ -71,7 +71,7 @@ def _build_application(max_request_bytes: int) -> DialectApplication:
 
 
 def check_options(options: SchemaRepoOptions) -> None:
-    """Raise `UnknownPolicy` or `InvalidRequest` if options name a policy, validator or strategy nobody installed."""
+    """Raise `UnknownPolicy` or `InvalidRequest` if options name a policy, validator or strategy that is missing."""
     get_strategy(options.ids)
     for words in (options.default_validators, *options.models.values()):
         parse_policy(words, options.models)

@@ -1,7 +1,7 @@
 """Errors of both dialects: a status and plain text.
 
-The two 404 texts are the original's. A refused schema answers 403 with the reasons, one per line: clients of
-schema-repo show that body to whoever registers.
+The two 404 texts are those of the original. A refused schema is answered with 403 and the reasons, one per line,
+because clients of schema-repo show that body to the user.
 """
 
 from __future__ import annotations

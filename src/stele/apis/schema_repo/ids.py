@@ -1,12 +1,12 @@
 """Ids of schemas: version numbers, or what a strategy derives from the text; opaque to clients, unique in a subject.
 
-Ids are derived, not stored, so a registry can change its strategy and still understands the ids it gave before. Two
-versions with one digest share an id, which means the first active one; another dialect may have registered them.
+Ids are derived, not stored, so a registry can change its strategy and still accept the ids of the previous one. Two
+versions with one digest, which another dialect may have registered, share an id. It means the first active one.
 
-Packages bring further strategies by the entry point group `stele.ids`: the entry point's name is the strategy's, its
-value a callable `(text, rabin) -> id`. text is the schema as registered, rabin its CRC-64-AVRO fingerprint, 8 bytes, or
-None for what is no Avro. The callable must be a pure function, since ids are derived again whenever they are needed. An
-id is one segment of a URL and no number: numbers are the sequential ids, which are always understood.
+Packages add strategies by the entry point group `stele.ids`: the entry point's name is the strategy's, its value a
+callable `(text, rabin) -> id`. text is the schema as registered, rabin its CRC-64-AVRO fingerprint, 8 bytes, or None if
+the schema is not Avro. The callable must be a pure function, since ids are derived again whenever they are needed. An
+id must be one segment of a URL and no number: numbers are the sequential ids, which are always accepted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def crc_64_avro(text: bytes, rabin: bytes | None) -> str:
 
 
 def get_strategy(name: str) -> IdStrategy | None:
-    """Return the strategy of a name, None for the sequential one.
+    """Return the strategy with a name, None for the sequential one.
 
     Raises `InvalidRequest` for a name that is not installed, and for one that cannot be loaded.
     """
@@ -82,7 +82,7 @@ def _load_strategy(name: str) -> IdStrategy:
 
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points by name; the first distribution to claim a name has it."""
+    """Return the entry points by name. If several distributions have the same name, the first one is used."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name, point)
@@ -93,7 +93,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _ALWAYS = ("md5", "crc-64-avro")
-"""Strategies whose ids are always understood."""
+"""Strategies whose ids are always accepted."""
 
 
 def id_of_document(kind: str, document: SchemaDocument) -> str | None:
@@ -130,8 +130,8 @@ class _DigestIds:
 class IdIndex:
     """Finds versions by id.
 
-    It derives the ids of a subject when one of them is first asked for, and then those of new versions only. `kind` is
-    the strategy in use; ids of the built-in strategies are understood, too.
+    The ids of a subject are derived at the first look-up in it; later look-ups derive those of new versions only.
+    `kind` is the strategy in use; ids of the built-in strategies are accepted, too.
     """
 
     def __init__(self, kind: str = SEQUENTIAL) -> None:
@@ -151,7 +151,7 @@ class IdIndex:
         known = self._known.get(subject.uid)
         rows = subject.versions
         if known is None or known.counted > len(rows) or (known.counted and rows[known.counted - 1].uid != known.last):
-            # Never seen, or versions were purged: what is left has moved.
+            # Not indexed yet, or versions were purged, which moves the others.
             known = self._known[subject.uid] = _DigestIds()
         for row in rows[known.counted :]:
             for name in {id_of(kind, 0, state, row) for kind in self._kinds}:

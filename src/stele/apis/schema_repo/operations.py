@@ -1,6 +1,6 @@
-"""What requests do to subjects and schemas, for one caller.
+"""Operations on subjects and schemas, for one caller.
 
-The two dialects differ in the number of a subject's first version, and in whether a text has to be a schema.
+The two dialects differ in the number of a subject's first version, and in whether a text must be a valid schema.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DialectTraits(NamedTuple):
     Attributes:
         via: Name of the dialect in the journal.
         first: Number of a subject's first version.
-        opaque: Whether a text that is no schema is registered all the same, unread.
+        opaque: Whether a text that is no schema is registered, too, without being parsed.
     """
 
     via: str
@@ -129,7 +129,7 @@ class Operations:
         return [schema_id for schema_id, _ in await self._unique_ids(state, subject)]
 
     async def _unique_ids(self, state: State, subject: Subject) -> list[tuple[str, Version]]:
-        """Return (id, version) of every version that its id means, oldest first."""
+        """Return (id, version) pairs, oldest version first. A version whose id means an older one is left out."""
         versions: dict[str, Version] = {}
         async for row in self.registry.time_slices.iterate(queries.list_versions(subject)):
             versions.setdefault(self._id_of(state, row), row)
@@ -168,7 +168,7 @@ class Operations:
         return id_of(self.options.ids, self._traits.first, state, row)
 
     def _find_registered(self, state: State, subject: Subject | None, document: SchemaDocument) -> Version | None:
-        """Return the version that makes registering a document needless: of the same text or the same id."""
+        """Return the version with the text or the id of a document, which makes a registration unnecessary, or None."""
         schema_id = id_of_document(self.options.ids, document)
         if subject is None:
             return None
@@ -182,7 +182,7 @@ class Operations:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: Command) -> Outcome:
-        """Carry out a command in the caller's name. Raises `ReadOnly` if the dialect takes no writes."""
+        """Carry out a command in the caller's name. Raises `ReadOnly` if the option `read_only` is set."""
         self._require_writable()
         return await self.registry.execute(command, via=self._traits.via)
 
@@ -204,7 +204,7 @@ class Operations:
         async def create_or_revive(state: State) -> None:
             ready, policy = state.settings_at(SettingsLevel(*key)), wanted
             if VALIDATORS not in config and ready is not None and ready.policy is not None:
-                policy = ready.policy  # Another dialect had one ready for a subject of this name.
+                policy = ready.policy  # Another dialect set a policy for this name.
             try:
                 defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy)
                 await self.execute(CreateSubject(key, defaults, dialect_data={DIALECT: config}))
@@ -214,7 +214,7 @@ class Operations:
         await retry_when_overtaken(self.registry, create_or_revive, conflicts=(SubjectNotFound,))
 
     async def _revive_subject(self, key: SubjectKey) -> None:
-        """Show a subject again, empty and under its policy, if another dialect deleted all its schemas.
+        """Show a subject again, without schemas and with its policy, if another dialect deleted all its schemas.
 
         Raises `Overtaken` or `SubjectNotFound` for one that was purged meanwhile.
         """
@@ -280,8 +280,8 @@ class Operations:
     async def _register_or_find(self, command: partial[RegisterSchema], text: bytes) -> str:
         """Register a text unless the subject has it, and return its id.
 
-        Whether a digest is there depends on the whole subject. So a document is only added to the subject it was looked
-        up in, and looked up again when another writer was faster.
+        Whether an id exists depends on the whole subject. So a document is only added to the subject in which it was
+        looked up. If another writer changes the subject first, it is looked up again.
         """
         key: SubjectKey = command.args[0]
 
@@ -311,9 +311,9 @@ class Operations:
         return await retry_when_overtaken(self.registry, register, conflicts=())
 
     async def _parse_text(self, state: State, subject: Subject | None, text: bytes, *, opaque: bool) -> PreparedSchema:
-        """Parse a text in the format of its subject, else as Avro; with opaque, accept any text.
+        """Parse a text in the format of its subject, else as Avro. With opaque, any text is accepted.
 
-        It inherits the references of the newest version where it needs them.
+        It inherits the references of the newest version if it needs them.
         """
         newest, parser = queries.latest_version(subject), self.registry.parser
         format_name = _format_name_of(subject, newest)
@@ -348,7 +348,7 @@ def _get_visible(state: State, name: str) -> Subject:
 
 
 def _format_name_of(subject: Subject | None, newest: Version | None) -> str:
-    """Return the format of a subject, Avro if it has none; texts kept unread here do not count."""
+    """Return the format of a subject, Avro if it has none. Texts stored here without parsing do not count."""
     if newest is not None and (newest.kind.format != OPAQUE_FORMAT or newest.kind.custom_format):
         return newest.kind.format
     return (subject.format if subject is not None else "") or _AVRO_FORMAT

@@ -14,7 +14,7 @@ class SchemaRepoOptions(msgspec.Struct, frozen=True):
     """Options of both dialects.
 
     Attributes:
-        ids: Strategy of the ids that are handed out (see `ids`); ids of the built-in ones are always understood.
+        ids: Strategy of the ids that are assigned (see `ids`); ids of the built-in ones are always accepted.
         default_validators: Validators of a schema-repo subject created without `repo.validators`.
         models: The operator's own names for lists of policy words and validators.
         read_only: Refuse every write through these dialects.

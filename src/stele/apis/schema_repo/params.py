@@ -25,7 +25,7 @@ _CHARSET = re.compile(r';\s*charset\s*=\s*"?([\w.:+-]+)', re.IGNORECASE)
 def choose_media_type(request: Request[Any, Any, Any], *offered: str) -> str:
     """Return the first media type of the Accept header that is offered; `*`, `*/*` or no header means the first one.
 
-    Weights do not count, as in the original. Raises `NotAcceptable`.
+    Weights are ignored, as in the original. Raises `NotAcceptable`.
     """
     ranges = [bare_media_type(part) for part in request.headers.get("accept", "").split(",")]
     for wanted in [part for part in ranges if part] or ["*/*"]:

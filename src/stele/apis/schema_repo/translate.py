@@ -1,10 +1,10 @@
-"""Translates compatibility models and subject configs into policies and back; renders answers. Pure.
+"""Translates compatibility models and subject configs into policies and back; renders responses. Pure.
 
-A model (AVRO-1124) and the list `repo.validators` (schema-repo) are the same thing: policy words, which add up, and
-names of validators. A policy from another dialect is shown in the same words; if they cannot say it, in the nearest
-stricter ones, with the exact policy in `stele.policy`.
+A model (AVRO-1124) and the list `repo.validators` (schema-repo) are the same thing: policy words, which are combined,
+and names of validators. A policy from another dialect is shown in the same words. If they cannot express it, the
+nearest stricter ones are shown, with the exact policy in `stele.policy`.
 
-Bodies of answers are rendered character by character: plain text, JSON, Java properties, HTML pages.
+Bodies are rendered in the exact form of the original: plain text, JSON, Java properties, HTML pages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stele.service import validators
 from stele.templates import render_template
 
 DIALECT = "schema-repo"
-"""Key under which a subject keeps the config it was created with."""
+"""Key of the config with which a subject was created."""
 
 VALIDATORS = "repo.validators"
 EXACT = "stele.policy"
@@ -44,7 +44,7 @@ _WORDS = {
 
 
 def parse_policy(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Policy:
-    """Return the policy that a list of words adds up to; a word of the operator's own stands for several.
+    """Return the policy that a list of words combines to. A model of the operator stands for several words.
 
     Raises `UnknownPolicy` for a word that is neither a policy nor an installed validator.
     """
@@ -71,7 +71,7 @@ def _require_validator(word: str) -> str:
 
 
 def _combine(one: Policy, other: Policy) -> Policy:
-    """Return the policy that accepts what both accept."""
+    """Return the policy that accepts what both policies accept."""
     checkers = tuple(dict.fromkeys((*one.validators, *other.validators)))
     kinds = {one.kind, other.kind}
     if PolicyKind.DENY_ALL in kinds:
@@ -84,7 +84,7 @@ def _combine(one: Policy, other: Policy) -> Policy:
 
 
 def policy_words(policy: Policy) -> tuple[str, ...]:
-    """Return a policy in words that `parse_policy` reads, the nearest stricter ones if there are no exact ones."""
+    """Return a policy in words that `parse_policy` reads; if none are exact, in the nearest stricter ones."""
     return (*_base_words(policy), *policy.validators)
 
 
@@ -98,7 +98,7 @@ def _base_words(policy: Policy) -> tuple[str, ...]:
 
 
 def exact_words(policy: Policy) -> str | None:
-    """Return what a policy is exactly if `policy_words` had to be stricter, else None."""
+    """Return a policy exactly if `policy_words` had to be stricter, else None."""
     directions = (("backward", policy.backward), ("forward", policy.forward))
     if all(extent.kind is not RangeKind.SINCE for _, extent in directions):
         return None
@@ -115,7 +115,7 @@ def _range_words(extent: VersionRange) -> str:
 
 
 def parse_config(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
-    """Return the policy in the config of a new subject; without `repo.validators` the server's default.
+    """Return the policy in the config of a new subject; without `repo.validators`, the server's default.
 
     Raises `InvalidRequest` for another reserved key, `UnknownPolicy`.
     """
@@ -141,7 +141,7 @@ def build_config(state: State, subject: Subject, options: SchemaRepoOptions) -> 
 def _is_policy_of(config: Mapping[str, str], policy: Policy, options: SchemaRepoOptions) -> bool:
     try:
         return parse_config(config, options) == policy
-    except UnknownPolicy:  # A model or validator that has gone since.
+    except UnknownPolicy:  # A model or validator that was removed since.
         return False
 
 
@@ -157,7 +157,7 @@ def format_lines(names: Iterable[str]) -> str:
 
 
 def format_entry(name: str, text: str) -> str:
-    """Return an id and its schema."""
+    """Return an id, a tab, and its schema."""
     return f"{name}\t{text}"
 
 
@@ -206,7 +206,7 @@ def _escape_key(text: str) -> str:
 
 
 def _escape_value(text: str) -> str:
-    """Return a value in its escaped form; of its blanks only leading ones need it."""
+    """Return a value in its escaped form. Of its blanks, only one at the start is escaped."""
     escaped = _SPECIAL.sub(_escape_character, text)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
 

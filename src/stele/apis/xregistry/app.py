@@ -27,7 +27,7 @@ from stele.service.registry import Registry
 NAME = "xregistry"
 """Name of the dialect: in its prefix, its documents and its port."""
 SEGMENTS: tuple[str, ...] = ()
-"""First segments of the paths that the dialect answers: none, since all it has belong to others, too."""
+"""First segments of paths that only this dialect answers: there are none."""
 
 _RELEASE = "1.0-rc4"
 """Release of the specification that the dialect follows."""
@@ -64,7 +64,7 @@ def _build_application(options: XregistryOptions) -> DialectApplication:
         return Operations(get_app_state(request.scope), find_root(request, options.base_url), parse_flags(request))
 
     class WithLinks(DialectApplication):
-        """The application, whose every answer leads to the registry's root."""
+        """The application. Every response has a link to the registry's root."""
 
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
             """Answer one request."""
@@ -87,7 +87,7 @@ def _build_application(options: XregistryOptions) -> DialectApplication:
 
 
 def normalize_path(path: str) -> str:
-    """Return a path as routes spell it: a slash at the end means nothing, an empty segment is `EMPTY_SEGMENT`."""
+    """Return a path as routes spell it: without a slash at the end, and with `EMPTY_SEGMENT` for empty segments."""
     path = path.rstrip("/") or "/"
     while "//" in path:
         path = path.replace("//", f"/{EMPTY_SEGMENT}/")
@@ -95,7 +95,10 @@ def normalize_path(path: str) -> str:
 
 
 def _add_headers(send: Send, scope: HTTPScope, root: str) -> Send:
-    """Add the link to the registry's root, and to answers to OPTIONS the methods of the path under two names."""
+    """Return a `send` that adds headers to responses.
+
+    All responses get the link to the registry's root. Responses to OPTIONS get the methods of the path in two headers.
+    """
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Attributes of each kind of entity, as the model names them, and the check of their values.
+"""Attributes of each kind of entity, as the model names them, and the validation of their values.
 
 Source: docs/protocols/xregistry.md#attributes
 """
@@ -16,7 +16,7 @@ from stele.apis.xregistry.errors import RegistryError
 from stele.core.json_depth import MAX_JSON_DEPTH, is_nested_deeper
 
 Definition = dict[str, Any]
-"""An attribute as the model defines it: name, type, and what else holds for it."""
+"""An attribute as the model defines it: name, type, and its other properties."""
 
 SPECVERSION: Final = "1.0-rc4"
 """Release of the specification that this server follows."""
@@ -30,10 +30,10 @@ COMPATIBILITIES: Final = (
 )
 """Compatibility rules of the specification."""
 NO_COMPATIBILITY: Final = "none"
-"""Word for a schema that takes everything, although its group or the registry has a rule."""
+"""Value for a schema that accepts any version, although its group or the registry has a rule."""
 
 _MOST_BYTES: Final = 4096
-"""Of the name and the value of a scalar."""
+"""Most bytes of a scalar attribute, name and value together."""
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,127}\Z")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 _KEY = re.compile(r"[a-z0-9][a-z0-9:_.-]{0,62}\Z")
@@ -189,7 +189,7 @@ META_ATTRIBUTES: Final = dict(
 
 
 def parse_value(raw: msgspec.Raw) -> Any:
-    """Return the value of a member. Raises `RegistryError` for what is no JSON or nested too deeply."""
+    """Return the value of a member. Raises `RegistryError` for invalid JSON or too deep nesting."""
     if is_nested_deeper(bytes(raw)):
         raise RegistryError("parsing_data", error_detail=f"a value is nested deeper than {MAX_JSON_DEPTH} levels")
     try:
@@ -208,7 +208,7 @@ def check_attribute(definitions: Mapping[str, Definition], name: str, value: Any
         subject: XID of the entity.
 
     Raises:
-        RegistryError: `unknown_attribute`, or `invalid_attribute` for a wrong value or a name that none can have.
+        RegistryError: `unknown_attribute`, or `invalid_attribute` for an invalid value or an invalid name.
     """
     definition = definitions.get(name)
     if definition is None:
@@ -223,7 +223,7 @@ def check_attribute(definitions: Mapping[str, Definition], name: str, value: Any
 
 
 def _is_storable(value: Any) -> bool:
-    """Whether the log can hold a value: its whole numbers have 64 bits."""
+    """Return whether the log can store a value: its whole numbers must fit into 64 bits."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -309,7 +309,10 @@ def normalize_time(text: str, name: str, subject: str) -> str:
 
 
 def print_time(moment: datetime) -> str:
-    """Return a time in RFC 3339, UTC; texts of two times compare as the times do, without their last character."""
+    """Return a time in RFC 3339, UTC.
+
+    Without their last character, the texts of two times compare like the times.
+    """
     text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
     return text.rstrip("0").removesuffix(".") + "Z"
 
@@ -318,7 +321,7 @@ def print_time(moment: datetime) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether a text can be an id."""
+    """Return whether a text is a valid id."""
     return bool(_ID.match(text))
 
 
@@ -341,7 +344,7 @@ def require_same_id(singular: str, value: Any, expected: str, subject: str) -> N
 
 
 def require_epoch(epoch: Any, current: int, subject: str) -> None:
-    """Raise `RegistryError` unless an epoch in a request is that of the entity; None is any."""
+    """Raise `RegistryError` unless an epoch in a request is that of the entity; None matches any."""
     if epoch is None:
         return
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
@@ -365,7 +368,7 @@ _COMPARABLE: Final = frozenset(
 
 
 def check_constraints(constraints: Mapping[str, Mapping[str, Any]], subject: str) -> None:
-    """Raise `RegistryError` for constraints on what is no scalar attribute, or with values it cannot have."""
+    """Raise `RegistryError` for constraints on attributes that are not scalar, or with invalid values."""
     for key, rule in constraints.items():
         plural, _, name = key.partition(".")
         if plural != "schemas" or name not in _CONSTRAINABLE:
@@ -382,6 +385,6 @@ def check_constraints(constraints: Mapping[str, Mapping[str, Any]], subject: str
 
 
 def merge_constraints(own: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """Return the attributes of versions that a group constrains, each with its rule."""
+    """Yield the attributes of versions that a group constrains, each with its rule."""
     for key in dict.fromkeys((*MODEL_CONSTRAINTS, *own)):
         yield key.partition(".")[2], {**MODEL_CONSTRAINTS.get(key, {}), **own.get(key, {})}

@@ -22,13 +22,13 @@ from stele.apis.xregistry.translate import resolve_format
 from stele.core.json_depth import is_nested_deeper
 
 Members = Mapping[str, msgspec.Raw]
-"""An entity in a request: its members, not decoded yet."""
+"""An entity in a request: its members, not yet decoded."""
 
 _JSON_FORMATS: Final = frozenset({"avro", "json"})
 
 
 async def read_object(request: Request[Any, Any, Any]) -> Members:
-    """Return the members of the JSON object in a request, none of which may stand in headers.
+    """Return the members of the JSON object in a request. Headers must not contain members.
 
     Raises:
         RegistryError: `missing_body`, `extra_xregistry_header`.
@@ -42,7 +42,7 @@ async def read_object(request: Request[Any, Any, Any]) -> Members:
 
 
 async def read_optional_map(request: Request[Any, Any, Any]) -> Mapping[str, Members] | None:
-    """Return the entities in a request that deletes, by id; None where it has no body."""
+    """Return the entities in a request that deletes, by id; None if it has no body."""
     if not (await read_bytes(request)).strip():
         return None
     return await read_body(request, dict[str, dict[str, msgspec.Raw]])
@@ -67,12 +67,12 @@ def read_map(raw: Any, name: str, xid: str) -> Mapping[str, Members]:
 
 
 def has_value(body: Mapping[str, Any], name: str) -> bool:
-    """Whether a request has a member that is not null."""
+    """Return whether a request has a member that is not null."""
     return name in body and not is_null(body[name])
 
 
 def is_null(value: Any) -> bool:
-    """Whether a member of a request is null."""
+    """Return whether a member of a request is null."""
     return value is None or (isinstance(value, msgspec.Raw) and bytes(value) == b"null")
 
 
@@ -85,7 +85,10 @@ def decode_base64(text: Any, xid: str) -> bytes:
 
 
 def read_document(raw: Any, format_name: str, installed: Collection[str]) -> bytes:
-    """Return the document that a JSON value is: a string is the text itself, anything else its JSON."""
+    """Return the document in a JSON value: the text of a string, the JSON of any other value.
+
+    In a format that is JSON, a string that is not JSON itself stays a JSON string.
+    """
     data = bytes(raw)
     value = parse_value(msgspec.Raw(data))
     if not isinstance(value, str):
@@ -95,12 +98,12 @@ def read_document(raw: Any, format_name: str, installed: Collection[str]) -> byt
         try:
             msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return data  # The name of a type is JSON with its quotes only.
+            return data  # The name of a type is JSON only with its quotes.
     return text
 
 
 def check_reference(xref: Any, xid: str) -> str:
-    """Return the XID of the schema that another one stands for. Raises `RegistryError` (`malformed_xref`)."""
+    """Return the XID of the schema that a cross reference names. Raises `RegistryError` (`malformed_xref`)."""
     parts = xref.split("/") if isinstance(xref, str) else []
     if len(parts) != 5 or parts[0] or (parts[1], parts[3]) != ("schemagroups", "schemas"):
         raise RegistryError(
@@ -112,7 +115,7 @@ def check_reference(xref: Any, xid: str) -> str:
 
 
 PREFIX: Final = "xRegistry-"
-"""Before the name of an attribute."""
+"""Prefix of attribute names in headers."""
 _DELETED: Final = "null"
 _PRINTABLE: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -149,11 +152,12 @@ def write_headers(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
-    """Return the attributes that a request with a document has in its headers; None stands for `null`.
+    """Return the attributes that a request with a document has in its headers; None means `null`.
 
     Raises:
-        RegistryError: `extra_xregistry_header` for one of the document itself, `header_error` for a value that is not
-            of the attribute's type.
+        RegistryError: `extra_xregistry_header` for an attribute of the document itself, `header_error` for a value that
+            is
+            not of the attribute's type.
     """
     attributes: dict[str, Any] = {}
     content_type: str | None = None
@@ -191,7 +195,7 @@ def _read_scalar(name: str, text: str) -> Any:
 
 
 def require_no_headers(pairs: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raise `RegistryError` for a request that has metadata in its body and in headers, too."""
+    """Raise `RegistryError` if a request with metadata in its body also has metadata in headers."""
     for key, _ in pairs:
         name = key.decode("latin-1")
         if name.lower().startswith(PREFIX.lower()):

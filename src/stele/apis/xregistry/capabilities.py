@@ -1,4 +1,4 @@
-"""What the server announces: its capabilities, those it offers, its model, and the source of the model.
+"""What the server reports about itself: its capabilities, possible capabilities, its model, and the model's source.
 
 Source: docs/protocols/xregistry.md#capabilities
 """
@@ -52,7 +52,7 @@ _AVAILABLE: Final = {
     "model": False,
     "modelsource": False,
 }
-"""Metadata that can be had, each with whether clients may change it."""
+"""Metadata that clients can read, each with whether they can change it."""
 
 _RULES: Final = [*COMPATIBILITIES, NO_COMPATIBILITY]
 _FORMAT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -99,7 +99,7 @@ EXTENSION_MODEL: Final[dict[str, Any]] = {
         }
     }
 }
-"""What the model has beside what the core specification says: the schema extension, and two words of Stele's."""
+"""Extensions of the core specification's model: the schema extension, and two attributes of Stele."""
 
 _SCHEMA_MODEL: Final = {
     "plural": "schemas",
@@ -125,7 +125,7 @@ FULL_MODEL: Final[dict[str, Any]] = {
         }
     },
 }
-"""The whole model."""
+"""The complete model."""
 
 
 def build_capabilities(comparable: Mapping[str, bool]) -> dict[str, Any]:
@@ -158,11 +158,11 @@ _EMPTY: Final[Mapping[str, Any]] = {
     "pagination": False,
     "shortself": False,
 }
-"""What capabilities are where nobody says what they are, if that is less than what the server has."""
+"""Values of capabilities that a request resets by leaving them out, if they differ from those of the server."""
 
 
 def build_offered_capabilities(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each capability can be: exactly what it is, since clients cannot change them."""
+    """Return the possible values of each capability: only the present one, since clients cannot change it."""
 
     def offer_strings(values: list[str]) -> dict[str, Any]:
         return {"type": "array", "item": {"type": "string"}, "enum": values}
@@ -195,9 +195,9 @@ def require_same_capabilities(requested: Any, capabilities: Mapping[str, Any], *
     """Raise `RegistryError` unless capabilities in a request are those of the server.
 
     Args:
-        requested: What the request has; None asks for those that the server begins with.
+        requested: Capabilities in the request; None asks for the initial ones.
         capabilities: Those of the server.
-        patch: Whether capabilities that are not there stay as they are; they are reset otherwise.
+        patch: Whether absent capabilities stay as they are; otherwise they are reset.
     """
     if requested is None:
         return
@@ -222,7 +222,7 @@ def require_same_capabilities(requested: Any, capabilities: Mapping[str, Any], *
 
 
 def _require_known_value(name: str, value: Any, own: Any) -> None:
-    """Raise `RegistryError` (`capability_value`) for what a capability of that type cannot have."""
+    """Raise `RegistryError` (`capability_value`) for a value that a capability cannot have."""
     if isinstance(own, dict) and isinstance(value, dict):
         return
     known = own if isinstance(own, list) else [True, False]

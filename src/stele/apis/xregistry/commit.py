@@ -1,4 +1,4 @@
-"""Drafts into one transaction: what differs from the state becomes commands, all or none.
+"""Turns pending entities into one transaction: differences from the state become commands, all or none.
 
 Source: docs/protocols/xregistry.md#one-model
 """
@@ -50,20 +50,21 @@ from stele.errors import TooLarge
 from stele.service.access import AccessControl
 
 _MOST_RECORD_BYTES = 4 * 1024 * 1024
-"""Of what is kept of one schema beside the core's."""
+"""Most bytes of the data that this dialect stores of one schema."""
 
 
 def build_transaction(pending: PendingEntities, prepared: Prepared, access: AccessControl) -> Transaction | None:
-    """Return the commands that make a pending true, None where there are none.
+    """Return the commands that write pending entities, or None if there are none.
 
     Args:
         pending: Entities as the request leaves them.
         prepared: Documents to register.
-        access: What the caller may do: without the right to describe a group or the registry, nothing is noted there
-            about schemas and groups that came or went.
+        access: Rights of the caller. Without the right to change a group or the registry, its count of added and
+            deleted
+            schemas or groups is not updated.
 
     Raises:
-        TooLarge: What has to be kept of a schema exceeds a limit.
+        TooLarge: The data to store of a schema exceed a limit.
     """
     state = pending.loader.state
     groups = [
@@ -106,7 +107,7 @@ def build_transaction(pending: PendingEntities, prepared: Prepared, access: Acce
 
 
 def _core_format(pending: PendingEntities, group: GroupEntity) -> str:
-    """Return the format that the namespace of a group has for all dialects; '' where there is none they know."""
+    """Return the format that the namespace of a group has in all dialects; '' if the core has no such format."""
     name = str(group.attributes.get("format", ""))
     if not name:
         return ""
@@ -122,7 +123,10 @@ def _has_other_format(pending: PendingEntities, group: GroupEntity) -> bool:
 
 
 def _open_group(pending: PendingEntities, group: GroupEntity) -> Iterator[Command]:
-    """Make a new group, or take the format from one that gets another one: its schemas may change theirs first."""
+    """Yield the command that creates a new group, or removes the format of one whose format changes.
+
+    The format is removed first, so that the schemas of the group can change theirs before the group gets the new one.
+    """
     place = group.place
     if place is not None and _has_other_format(pending, group):
         yield CreateNamespace(group.namespace, True, "", place.description, place.labels, place.dialect_data)
@@ -131,7 +135,7 @@ def _open_group(pending: PendingEntities, group: GroupEntity) -> Iterator[Comman
 
 
 def _close_group(pending: PendingEntities, group: GroupEntity) -> Command:
-    """Describe a group as the request leaves it."""
+    """Return the command that stores a group as the request leaves it."""
     place = group.place or pending.loader.state.find_namespace(group.namespace)
     new_schemas = [
         schema for schema in pending.written_schemas() if schema.group_id == group.id and schema.subject is None
@@ -147,7 +151,7 @@ def _close_group(pending: PendingEntities, group: GroupEntity) -> Command:
     described = (0 if place is None else place.epoch) + 1
     described += group.place is None or _has_other_format(pending, group)
     if group.place is not None and group.place.format and attributes.get("format", "").casefold() == group.place.format:
-        attributes.pop("format")  # Another dialect gave it.
+        attributes.pop("format")  # Another dialect set it.
     record = {
         "epoch": group.epoch,
         "seen": count_schema_changes(place) + len(new_schemas) + deleted_count,
@@ -166,7 +170,7 @@ def _delete_group(group: GroupEntity) -> Iterator[Command]:
     if group.namespace != DEFAULT_NAMESPACE:
         yield DeleteNamespace(group.namespace, SubjectsPresent.END_INCARNATIONS)
         return
-    yield EndIncarnations(group.namespace)  # The default namespace is always there.
+    yield EndIncarnations(group.namespace)  # The default namespace always exists.
     yield CreateNamespace(group.namespace, replace=True, dialect_data={DIALECT: {"deleted": True}})
 
 
@@ -200,7 +204,7 @@ def _write_schema(pending: PendingEntities, schema: ResourceEntity, prepared: Pr
     defaults = _subject_defaults(pending, schema)
     fresh = _order_by_ancestors(schema, [each for each in schema.versions.values() if each.new_document])
     if schema.subject is None and not fresh:
-        yield CreateSubject(key, defaults)  # It begins without settings, so they come after it.
+        yield CreateSubject(key, defaults)  # It is created without settings, so they follow.
     own = state.settings_at(SettingsLevel(*key))
     before = own.policy if own is not None else None
     if schema.sets_policy and schema.new_policy != before:
@@ -245,7 +249,7 @@ def _order_by_ancestors(schema: ResourceEntity, versions: list[VersionEntity]) -
 
 
 def _lineage(policy: Policy, chain: list[int], active: list[int], *, is_opaque: bool) -> tuple[int, ...] | None:
-    """Return the ancestors that the core compares a version with; None where it would take the same by itself."""
+    """Return the ancestors that the core compares a version with, or None if it would choose the same ones itself."""
     if not compares_versions(policy):
         return None
     if is_opaque:
@@ -257,18 +261,18 @@ def _lineage(policy: Policy, chain: list[int], active: list[int], *, is_opaque: 
 
 
 class _Numbered(msgspec.Struct, frozen=True):
-    """A version of which only the number is known."""
+    """A version for policies, of which only the number is known."""
 
     version_number: int
 
 
 def _describe_subject(schema: ResourceEntity, numbers: dict[str, int], changes: int) -> Command:
-    """Return the command that keeps beside the subject what only this dialect knows."""
+    """Return the command that stores the data of this dialect with the subject."""
     subject = schema.subject
     attributes = dict(schema.attributes)
     labels = attributes.pop("labels", None) if attributes.get("labels") else None
     if labels is None and schema.is_new and subject is not None:
-        labels = subject.labels  # Another dialect made the subject; it was no schema here yet.
+        labels = subject.labels  # Another dialect created the subject; this one did not show it yet.
     is_compared = compares_versions(schema.policy) and all(
         version.is_compared for version in schema.versions.values() if version.id in numbers
     )

@@ -32,7 +32,7 @@ _OWN: Final = "urn:stele:xregistry:"
 
 
 class CodeEntry(NamedTuple):
-    """What the specification says of an error: its status and its title, in which `<name>` stands for an argument."""
+    """Entry of an error in the specification: its status and its title, in which `<name>` stands for an argument."""
 
     status: int
     title: str
@@ -168,7 +168,7 @@ CODES: Final[Mapping[str, CodeEntry]] = {
     "too_many_requests": CodeEntry(429, "The caller sends too many requests: <error_detail>.", _OWN),
     "not_installed": CodeEntry(501, "A part of the server is missing: <error_detail>.", _OWN),
 }
-"""Every error that this server answers; those of Stele's own have a URN as their type."""
+"""Errors that this server returns, by code. Those that only Stele has use a URN as their type."""
 
 
 class RegistryError(err.InvalidRequest):
@@ -177,7 +177,7 @@ class RegistryError(err.InvalidRequest):
     Args:
         code: One of `CODES`.
         subject: XID of the entity or path of the request that it is about; '' is the path of the request.
-        detail: What else there is to say.
+        detail: Further explanation.
         arguments: Values of the placeholders in the title.
     """
 
@@ -208,13 +208,13 @@ _CLASSES: Final[dict[type[Exception], str]] = {
     err.NotInstalled: "not_installed",
     err.SteleError: "server_error",
 }
-"""Codes of the errors that the layers beneath raise."""
+"""Codes by class, for errors of the core and the services."""
 
 STATUSES: Final[dict[type[Exception], int]] = {kind: CODES[code].status for kind, code in _CLASSES.items()}
 """Status by error class."""
 
 _SILENT: Final = frozenset({"unauthorized", "forbidden"})
-"""Codes of refusals, which do not say what they are about."""
+"""Codes of access errors, whose bodies do not name their subject."""
 _PLACEHOLDER = re.compile(r"<([a-z][a-z0-9_]*)>")
 _GROUP_TYPE = re.compile(r"/([a-z_][a-z0-9_]*)(?:/|\Z)")
 _RESOURCE_TYPE = re.compile(r"/schemagroups/[^/]+/([a-z_][a-z0-9_]*)(?:/|\Z)")
@@ -234,7 +234,7 @@ ERROR_RESPONSES = {status: ResponseSpec(ErrorBody, description=why, generate_exa
 
 
 def convert_error(error: Exception, path: str, method: str) -> RegistryError:
-    """Return the error of the specification that an exception is."""
+    """Return the error of the specification for an exception."""
     if isinstance(error, RegistryError):
         return error
     if isinstance(error, HTTPException):

@@ -1,7 +1,7 @@
 """The flags `filter` and `sort`: which entities of the tree are shown, and in which order.
 
-Both name members of entities by paths: `labels.env`, `info['my.name']`, `stack[3]`, with `*` for any member or item in
-filters.
+Both name members of entities by paths: `labels.env`, `info['my.name']`, `stack[3]`. In filters, `*` matches any member
+or item.
 
 Source: docs/protocols/xregistry.md#filters
 """
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 def parse_path(text: str) -> tuple[Step, ...]:
-    """Return the steps of a path. Raises `ValueError` for a text that is none."""
+    """Return the steps of a path. Raises `ValueError` for an invalid path."""
     steps: list[Step] = []
     position = 0
     while position < len(text):
@@ -51,7 +51,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
 
 
 def find_values(value: Any, path: Sequence[Step]) -> Iterator[Any]:
-    """Yield the values that a path leads to, none of them None."""
+    """Yield the values at a path, except None."""
     if not path:
         if value is not None:
             yield value
@@ -69,12 +69,12 @@ def find_values(value: Any, path: Sequence[Step]) -> Iterator[Any]:
 
 
 COLLECTIONS: Final = {Level.REGISTRY: "schemagroups", Level.GROUP: "schemas", Level.SCHEMA: "versions"}
-"""The collection in an entity."""
+"""Name of the collection in an entity, by the level of the entity."""
 _BELOW: Final = {Level.REGISTRY: Level.GROUP, Level.GROUP: Level.SCHEMA, Level.SCHEMA: Level.VERSION}
 _TIMES: Final = frozenset({"createdat", "modifiedat", "effective", "removal"})
 """Names of attributes that are timestamps."""
 EXCLUDE_ALL: Final = "excludeall"
-"""The filter that nothing passes."""
+"""Filter that excludes all entities."""
 
 _OPERATOR = re.compile(r"(<=|>=|!=|<>|=|<|>)")
 _MOST_EXPRESSIONS: Final = 100
@@ -82,13 +82,13 @@ _QUOTED = re.compile(r"\['[^']*'\]|\[\"[^\"]*\"\]")
 
 
 class FilterExpression(NamedTuple):
-    """One comparison: the collections it leads through, the path of the attribute, operator and value.
+    """One comparison: the collections on its path, the path of the attribute, operator and value.
 
     Attributes:
         collections: Names of the collections from where the filter begins.
         path: Steps to the attribute in the entity.
-        operator: `` (is there), `=`, `!=`, `<`, `<=`, `>` or `>=`.
-        value: What is compared with; None is `null`.
+        operator: `` (is present), `=`, `!=`, `<`, `<=`, `>` or `>=`.
+        value: Value to compare with; None is `null`.
         text: The expression without its collections.
     """
 
@@ -99,7 +99,7 @@ class FilterExpression(NamedTuple):
     text: str
 
     def matches(self, entity: dict[str, Any]) -> bool:
-        """Whether an entity has such an attribute."""
+        """Return whether an entity has an attribute that satisfies the expression."""
         values = [_shorten_time(each, self.path) for each in find_values(entity, self.path)]
         if self.operator == "":
             return bool(values)
@@ -109,7 +109,7 @@ class FilterExpression(NamedTuple):
         return not has_match if self.operator == "!=" else has_match
 
     def step_down(self) -> FilterExpression:
-        """Return the expression as it is inside its first collection."""
+        """Return the expression relative to its first collection."""
         return self._replace(collections=self.collections[1:])
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class FilterExpression(NamedTuple):
 Filter = tuple[FilterExpression, ...]
 """Expressions that must all hold."""
 Filters = tuple[Filter, ...]
-"""Filters of which one must hold; none at all lets everything through."""
+"""Filters of which at least one must hold. Without filters, all entities pass."""
 
 
 def parse_filters(texts: Iterable[str], level: Level) -> Filters | None:
@@ -127,10 +127,10 @@ def parse_filters(texts: Iterable[str], level: Level) -> Filters | None:
 
     Args:
         texts: Values of the flag.
-        level: What they begin at.
+        level: Level at which they begin.
 
     Returns:
-        The filters; None for the one that nothing passes.
+        The filters; None for the filter that excludes all entities.
 
     Raises:
         RegistryError: `bad_filter`.
@@ -151,7 +151,7 @@ def parse_filters(texts: Iterable[str], level: Level) -> Filters | None:
 
 
 def _split(text: str) -> list[str]:
-    """Return the expressions between the commas, of which those in quotes are none."""
+    """Return the expressions between the commas; commas in quotes do not separate."""
     masked = _QUOTED.sub(lambda match: match[0].replace(",", "\0"), text)
     return [part.replace("\0", ",") for part in masked.split(",")]
 
@@ -190,13 +190,13 @@ def _parse_expression(text: str, level: Level) -> FilterExpression:
 
 
 def _is_scalar(path: Sequence[Step], level: Level) -> bool:
-    """Whether a path may lead to a scalar: to all but the maps and objects that every entity may have."""
+    """Return whether a path may name a scalar: any path but that of a known map, object or array."""
     kind = ATTRIBUTES[level].get(path[0].name, {}).get("type")
     return len(path) > 1 or kind not in {"map", "object", "array"}
 
 
 def _shorten_time(value: Any, path: Sequence[Step]) -> Any:
-    """Return a timestamp in UTC without its last character, as texts that compare as the times do; others as is."""
+    """Return a timestamp in UTC without its last character, for comparison; other values are returned unchanged."""
     if path[-1].name not in _TIMES or not isinstance(value, str):
         return value
     try:
@@ -237,7 +237,7 @@ def _relate(operator: str, left: Any, right: Any) -> bool:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Whether a text fits a value in which `*` stands for any characters, in time that grows with its length only."""
+    """Return whether a text matches a pattern in which `*` stands for any characters, in linear time."""
     parts = [part.replace(r"\*", "*") for part in re.split(r"(?<!\\)\*", pattern)]
     if len(parts) == 1:
         return text == parts[0]
@@ -257,11 +257,11 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def select_own(filters: Filters, entity: Callable[[], dict[str, Any]]) -> Filters | None:
-    """Return what of the filters is left for the collection in an entity, None where the entity passes none of them.
+    """Return the rest of the filters for the collection in an entity, or None if the entity passes none of them.
 
     Args:
         filters: Filters that begin at the entity.
-        entity: Makes the entity's attributes.
+        entity: Builds the entity's attributes.
     """
     if not filters:
         return ()
@@ -280,14 +280,14 @@ def select_own(filters: Filters, entity: Callable[[], dict[str, Any]]) -> Filter
 
 
 class SortOrder(NamedTuple):
-    """Attribute to sort by, and whether the greatest comes first."""
+    """Attribute to sort by, and whether the order is descending."""
 
     path: tuple[Step, ...]
     is_descending: bool
 
 
 def parse_sort(text: str, level: Level) -> SortOrder:
-    """Return the order that the flag `sort` asks for, of a collection of entities. Raises `RegistryError`."""
+    """Return the order that the flag `sort` requests for a collection of entities. Raises `RegistryError`."""
 
     def refuse(why: str) -> RegistryError:
         return RegistryError("bad_sort", value=text[:200], error_detail=why)

@@ -1,4 +1,4 @@
-"""Entities of the registry as the dialect works with them, and bodies that are no entity."""
+"""Entities of the registry as the dialect processes them, and other bodies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
     Attributes:
         type: URI of the error's definition.
         title: What went wrong.
-        detail: What else there is to say.
+        detail: Further explanation.
         subject: XID of the entity or path of the request.
         args: Values in the title.
         instance: URL of the request.
@@ -44,12 +44,12 @@ class VersionEntity(msgspec.Struct):
         epoch: How often it was written.
         createdat: Time of its creation, UTC.
         modifiedat: Time of its last change, UTC.
-        ancestorid: Id of its ancestor; its own where it is a root; '' until that is known.
-        attributes: What else describes it.
+        ancestorid: Id of its ancestor; its own id for a root; '' until it is known.
+        attributes: Its other attributes.
         ancestor_before: Id of the ancestor before the present request.
         format_before: Value of `format` before the present request.
-        registered: The version of the core that has the document; None where the registry has none.
-        new_document: Document to be registered; empty: the version is to have none; None: it keeps what it has.
+        registered: The version of the core with the document; None if the registry has no document.
+        new_document: Document to register; empty: the version gets none; None: it keeps its document.
         is_new: Whether the present request creates it.
         is_written: Whether the present request creates or changes it.
         is_compared: Whether the policy in force was applied to it.
@@ -71,7 +71,7 @@ class VersionEntity(msgspec.Struct):
 
     @property
     def has_document(self) -> bool:
-        """Whether the document is, or is to be, in the registry."""
+        """Whether the registry has, or is going to have, the document."""
         return bool(self.new_document) if self.new_document is not None else self.registered is not None
 
     @property
@@ -89,22 +89,22 @@ class ResourceEntity(msgspec.Struct):
     """A schema with its meta entity and its versions.
 
     Attributes:
-        key: The subject that it is.
+        key: Key of its subject.
         group_id: Id of its group.
         id: Id in its group.
         epoch: How often its meta entity was written, or a version added or removed.
         createdat: Time of its creation, UTC.
         modifiedat: Time of the last change of its meta entity, UTC.
-        attributes: What else describes the meta entity.
+        attributes: Other attributes of the meta entity.
         policy: Policy in force.
-        new_policy: Policy to be set; the one in force stays where `sets_policy` is not set; None removes the own one.
+        new_policy: Policy to set if `sets_policy` is set; None removes the schema's own policy.
         sets_policy: Whether the present request sets the policy.
         default_id: Id of the default version.
         is_sticky: Whether the default version was chosen.
-        xref: XID of the schema that this one stands for; '' where it is one of its own.
+        xref: XID of the schema that this one refers to; '' if it has versions of its own.
         versions: Versions by id.
-        subject: The subject in the core, None where there is none.
-        highest_generated: Highest number that was given out as an id of a version.
+        subject: The subject in the core, None if there is none.
+        highest_generated: Highest number that was assigned as an id of a version.
         is_read_only: Whether the mode in force forbids changes.
         is_new: Whether the present request creates it.
         is_written: Whether the present request changes it.
@@ -142,16 +142,16 @@ class GroupEntity(msgspec.Struct):
     """A group of schemas.
 
     Attributes:
-        namespace: Name of the namespace that it is.
+        namespace: Name of its namespace.
         id: Id of the group.
         epoch: How often it was written, or a schema added or removed.
         createdat: Time of its creation, UTC.
         modifiedat: Time of its last change, UTC.
-        attributes: What else describes it.
-        place: The namespace in the core, None where there is none.
+        attributes: Its other attributes.
+        place: The namespace in the core, None if there is none.
         is_new: Whether the present request creates it.
         is_written: Whether the present request changes it.
-        is_changed: Whether it is named in the request, and not only gets or loses a schema.
+        is_changed: Whether the request changes the group itself, and not only adds or removes a schema.
         shows_attributes: Whether the caller may read more than its id.
     """
 
@@ -180,9 +180,9 @@ class RegistryEntity(msgspec.Struct):
         epoch: How often it was written, or a group added or removed.
         createdat: Time of its creation, UTC.
         modifiedat: Time of its last change, UTC.
-        attributes: What else describes it.
+        attributes: Its other attributes.
         is_written: Whether the present request changes it.
-        is_changed: Whether it is named in the request, and not only gets or loses a group.
+        is_changed: Whether the request changes the registry itself, and not only adds or removes a group.
     """
 
     epoch: int = 1

@@ -1,4 +1,4 @@
-"""What requests read and write, for one caller under one base URL."""
+"""Operations on entities, for one caller under one base URL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 Entities = list[tuple[str, dict[str, Any]]]
 
 EVERYTHING: Final = ("*", "capabilities", "modelsource")
-"""What an export shows in full."""
+"""Members that an export shows in full."""
 
 
 class AppState(msgspec.Struct):
@@ -90,13 +90,13 @@ class Operations:
 
     @property
     def known_registries(self) -> list[str]:
-        """URLs of other xRegistry servers that clients may want to know."""
+        """URLs of other xRegistry servers, from the options."""
         return list(self._app_state.options.known_registries)
 
     # --- reading
 
     async def open_view(self) -> tuple[EntityLoader, View]:
-        """Return the present entities, and what makes the bodies of the answer."""
+        """Return the loader of the present entities, and the view that builds response bodies."""
         state = await self.registry.fresh_state()
         loader = EntityLoader(state, self.registry.parser.list_format_names())
         view = View(
@@ -114,34 +114,34 @@ class Operations:
         return parse_inline(("*",) if self.flags.collections else self.flags.inline or default, level)
 
     def _filters(self, level: Level) -> Filters:
-        """Return the filters of the request. Raises `RegistryError` where nothing passes them (`not_found`)."""
+        """Return the filters of the request. Raises `RegistryError` (`not_found`) for the filter that excludes all."""
         filters = parse_filters(self.flags.filters, level)
         if filters is None:
             raise RegistryError("not_found")
         return filters
 
     def require_single(self) -> None:
-        """Raise `RegistryError` for flags that are about collections, in a request about one entity."""
+        """Raise `RegistryError` for the flag `sort`, in a request about one entity."""
         if self.flags.sort is not None:
             raise RegistryError("sort_noncollection")
 
     def require_whole(self) -> None:
-        """Raise `RegistryError` for the flag that leaves out attributes, where no collections would be left."""
+        """Raise `RegistryError` for the flag `collections`, which applies to the registry and to groups only."""
         if self.flags.collections:
             raise RegistryError("bad_flag", flag="collections", detail="It is for the registry and for groups.")
 
     def require_no_default(self) -> None:
-        """Raise `RegistryError` for the flag that sets a default version, in a request about more than one schema."""
+        """Raise `RegistryError` for the flag `setdefaultversionid`, in a request about more than one schema."""
         if self.flags.set_default is not None:
             raise RegistryError("bad_flag", flag="setdefaultversionid")
 
     def require_unfiltered(self) -> None:
-        """Raise `RegistryError` for a filter of what a request writes."""
+        """Raise `RegistryError` for the flag `filter`, in a request that writes."""
         if self.flags.filters:
             raise RegistryError("bad_flag", flag="filter", detail="It is for requests that read.")
 
     async def describe_registry(self, default: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return the body of the registry; default are the members shown in full where the request does not say."""
+        """Return the body of the registry; default are the members shown in full without the flag `inline`."""
         self.require_single()
         loader, view = await self.open_view()
         inlined, filters = self._parse_inline_flag(Level.REGISTRY, default), self._filters(Level.REGISTRY)
@@ -160,7 +160,7 @@ class Operations:
         return body
 
     async def describe_groups(self, only: list[str] | None = None) -> Entities:
-        """Return the groups that pass the request's filter, or only some of them."""
+        """Return the groups that pass the request's filter, limited to the ids in `only` if given."""
         _, view = await self.open_view()
         inlined = self._parse_inline_flag(Level.GROUP)
         filters = parse_filters(self.flags.filters, Level.GROUP)
@@ -203,7 +203,7 @@ class Operations:
         return body
 
     async def describe_schemas(self, identifier: str, only: list[str] | None = None) -> Entities:
-        """Return the schemas of a group that pass the request's filter, or only some of them."""
+        """Return the schemas of a group that pass the request's filter, limited to the ids in `only` if given."""
         loader, view = await self.open_view()
         inlined = self._parse_inline_flag(Level.SCHEMA)
         group = self._find_visible_group(loader, identifier)
@@ -220,7 +220,7 @@ class Operations:
         return schemas
 
     async def get_schema(self, group: str, identifier: str) -> tuple[EntityLoader, View, ResourceEntity]:
-        """Return a schema as it is, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
+        """Return the loader, the view and a schema. Raises `RegistryError` (`not_found`)."""
         loader, view = await self.open_view()
         schema = loader.find_schema(group, identifier)
         if schema is None:
@@ -251,7 +251,7 @@ class Operations:
         return body
 
     async def describe_versions(self, group: str, identifier: str, only: list[str] | None = None) -> Entities:
-        """Return the versions of a schema that pass the request's filter, or only some of them."""
+        """Return the versions of a schema that pass the request's filter, limited to the ids in `only` if given."""
         self.require_whole()
         inlined = self._parse_inline_flag(Level.VERSION)
         _, view, schema = await self.get_schema(group, identifier)
@@ -276,7 +276,7 @@ class Operations:
     async def get_version(
         self, group: str, identifier: str, version_id: str
     ) -> tuple[EntityLoader, View, ResourceEntity, VersionEntity]:
-        """Return a version with its schema, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
+        """Return the loader, the view, a schema and its version. Raises `RegistryError` (`not_found`)."""
         loader, view, schema = await self.get_schema(group, identifier)
         target = self._resolve_reference(view, schema)
         version = target.versions.get(version_id)
@@ -298,17 +298,17 @@ class Operations:
     # --- pages
 
     def sort_collection(self, entities: Entities, level: Level) -> Entities:
-        """Return entities of a collection in the order that the request asks for, by id where it does not."""
+        """Return entities of a collection in the requested order, by default by id."""
         return sort_entities(entities, self._find_order(level))
 
     def build_page(
         self, entities: Entities, level: Level, path: str, query: list[tuple[str, str]]
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return a page of a collection by id, and the headers that lead to the next one.
+        """Return a page of a collection by id, and the headers with the link to the next page.
 
         Args:
             entities: The whole collection.
-            level: What its entities are.
+            level: Level of its entities.
             path: Path of the collection.
             query: Parameters of the request.
         """
@@ -324,7 +324,11 @@ class Operations:
         return dict(page), {"Link": f"<{url}>;rel=next;count={len(entities)}"}
 
     def _find_start(self, names: list[str]) -> int:
-        """Return where the page begins; where the entity before it is gone, at the next one by id."""
+        """Return the index at which the page begins.
+
+        If the last entity of the previous page was deleted, the page begins at the next one by id. Raises
+        `RegistryError` if such a page has another order.
+        """
         after = self.flags.after
         if after is None:
             return 0
@@ -343,12 +347,12 @@ class Operations:
     def require_possible_answer(
         self, level: Level | None, *, is_collection: bool = False, owner: Level | None = None
     ) -> None:
-        """Raise `RegistryError` for flags that the answer cannot follow, before anything is written.
+        """Raise `RegistryError` for flags that do not apply to the response, before anything is written.
 
         Args:
-            level: What the answer shows; None where it shows no entity.
+            level: Level of the entities in the response; None if it shows none.
             is_collection: Whether the request is about a collection of such entities.
-            owner: What the request is about, where the answer shows what is in it.
+            owner: Level of the requested entity, if the response shows entities inside it.
         """
         self.require_unfiltered()
         if is_collection:
@@ -374,10 +378,10 @@ class Operations:
         """Apply a request and make it durable, all or nothing.
 
         Args:
-            change: Applies the request to a update; called again where another writer was faster.
-            answer: What the answer shows; None where it shows no entity.
+            change: Applies the request to an update. It is called again if another writer was faster.
+            answer: Level of the entities in the response; None if it shows none.
             is_collection: Whether the request is about a collection of such entities.
-            owner: What the request is about, where the answer shows what is in it.
+            owner: Level of the requested entity, if the response shows entities inside it.
 
         Returns:
             What `change` returns.

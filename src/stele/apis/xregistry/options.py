@@ -12,7 +12,7 @@ class XregistryOptions(msgspec.Struct, frozen=True):
         max_request_bytes: Longest request body.
         base_url: URL of the registry's root as clients see it, without the prefix `/xregistry`; '' is the address of
             each request.
-        known_registries: URLs of other xRegistry servers that clients may want to know.
+        known_registries: URLs of other xRegistry servers that the API lists.
     """
 
     max_request_bytes: int = 16 * 1024 * 1024

@@ -40,14 +40,14 @@ DELETE: Options = {"responses": ERROR_RESPONSES, "status_code": 204}
 """Options of endpoints that delete."""
 
 DETAILS: Final = "$details"
-"""End of a path that means the metadata instead of the document."""
+"""Suffix of a path that requests the metadata in place of the document."""
 
 _LIMIT = re.compile(r"[0-9]{1,20}\Z")
 _VERSION = re.compile(r"v?(\d+\.\d+)(?:\.\d+)?(-.+)?\Z", re.IGNORECASE)
 
 
 class Level(Enum):
-    """Where in the tree an answer begins."""
+    """Level of the tree at which a response begins."""
 
     REGISTRY = "registry"
     GROUP = "group"
@@ -57,7 +57,7 @@ class Level(Enum):
 
 
 Inlined = Mapping[str, Any]
-"""Members that are shown in full, each with those of what is in it."""
+"""Members that are shown in full, each with the inlined members inside it."""
 
 _ALL: Final[Mapping[Level, dict[str, Any]]] = {
     Level.VERSION: {"schema": {}},
@@ -76,7 +76,7 @@ ATTRIBUTES: Final[Mapping[Level, Mapping[str, Definition]]] = {
     Level.META: META_ATTRIBUTES,
     Level.VERSION: VERSION_ATTRIBUTES,
 }
-"""Attributes of what an answer begins at."""
+"""Attributes of entities, by level."""
 
 
 class Flags(msgspec.Struct, frozen=True):
@@ -85,15 +85,15 @@ class Flags(msgspec.Struct, frozen=True):
     Attributes:
         binary: Documents are shown in base64.
         collections: Only the collections of the entity are shown.
-        doc: The answer is a document of its own.
-        epoch: Epoch that what is deleted must have; None: any.
-        filters: Filters, one of which must fit; each is a list of expressions with commas.
+        doc: The response is in the document view.
+        epoch: Epoch that the entity to delete must have; None: any.
+        filters: Filters, one of which must match; each is a list of expressions, separated by commas.
         ignores: Parts of the request that are ignored.
         inline: Paths of members to show in full, as written.
-        set_default: Version that becomes the default one; None: the flag is not there.
+        set_default: Version that becomes the default one; None: the flag is absent.
         sort: Attribute to sort by, with `=asc` or `=desc`; '' is none.
-        limit: Most entities of an answer; None: all.
-        after: Id of the last entity of the page before.
+        limit: Most entities of a response; None: all.
+        after: Id of the last entity of the previous page.
     """
 
     binary: bool = False
@@ -169,10 +169,10 @@ def parse_inline(paths: Iterable[str], level: Level) -> dict[str, Any]:
 
     Args:
         paths: Paths as the flag has them.
-        level: What they begin at.
+        level: Level at which they begin.
 
     Raises:
-        RegistryError: `bad_inline` for what is no such path, `inline_noninlineable` for another attribute.
+        RegistryError: `bad_inline` for an invalid path, `inline_noninlineable` for another attribute.
     """
     wanted: dict[str, Any] = {}
     whole = _ALL[level]

@@ -1,4 +1,4 @@
-"""Entities that a request touches, as it leaves them: found, made, and noted as changed. Nothing is written here."""
+"""Entities that a request touches, as it leaves them: loaded, created, or marked as changed. Nothing is written."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from stele.service.access import AccessControl
 COLLECTIONS: Final = ("schemagroups", "schemas", "versions")
 """Members of entities that are collections of others."""
 _HANDLED: Final = frozenset({"$schema", "createdat", "modifiedat", "ancestorid", "schema", "schemabase64"})
-"""Members that are not merged as the others are."""
+"""Members that are handled elsewhere, and not merged like the others."""
 
 
 class PendingEntities:
     """Entities as a request leaves them.
 
     Args:
-        loader: Where entities come from.
+        loader: Loads entities.
         now: Time of the request, UTC.
         ignores: Parts of the request that are ignored.
         capabilities: Capabilities of the server.
-        access: What the caller may do: who may not change something is told nothing of it either.
+        access: Rights of the caller. They are checked first, so that no error shows what the caller may not change.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class PendingEntities:
     # --- finding
 
     def find_group(self, identifier: str) -> GroupEntity | None:
-        """Return a group, None where there is none, or none any more."""
+        """Return a group, or None if it does not exist or the request deletes it."""
         if identifier not in self.groups:
             self.groups[identifier] = self.loader.find_group(identifier)
         return self.groups[identifier]
@@ -85,7 +85,7 @@ class PendingEntities:
         return group
 
     def find_schema(self, group: str, identifier: str) -> ResourceEntity | None:
-        """Return a schema, None where there is none, or none any more."""
+        """Return a schema, or None if it does not exist or the request deletes it."""
         key = (group, identifier)
         if key not in self.schemas:
             self.schemas[key] = self.loader.find_schema(group, identifier) if self.find_group(group) else None
@@ -115,14 +115,14 @@ class PendingEntities:
     # --- making and noting
 
     def touch_registry(self) -> None:
-        """Note that the registry got or lost a group."""
+        """Mark the registry as changed, because a group is added or deleted."""
         if not self.registry.is_written:
             self.registry.epoch += 1
             self.registry.modifiedat = self.now
             self.registry.is_written = True
 
     def make_group(self, identifier: str) -> GroupEntity:
-        """Return a group, a new one where there is none."""
+        """Return a group. It is created if it does not exist."""
         group = self.find_group(identifier)
         if group is not None:
             return group
@@ -135,7 +135,7 @@ class PendingEntities:
         return group
 
     def touch_group(self, identifier: str) -> GroupEntity:
-        """Note that a group got or lost a schema; it is made where there is none."""
+        """Mark a group as changed, because a schema is added or deleted. It is created if it does not exist."""
         group = self.make_group(identifier)
         if not group.is_written:
             group.epoch += 1
@@ -144,7 +144,7 @@ class PendingEntities:
         return group
 
     def make_schema(self, group: str, identifier: str) -> ResourceEntity:
-        """Return a schema, a new one without versions where there is none."""
+        """Return a schema. It is created without versions if it does not exist."""
         key = SubjectKey(group_namespace(group), decode_name(identifier))
         self.access.require(Operation.REGISTER, subject_resource(key))
         schema = self.find_schema(group, identifier)
@@ -167,13 +167,13 @@ class PendingEntities:
         return schema
 
     def refuse_read_only(self, schema: ResourceEntity) -> RegistryError:
-        """Return the error of a request about a read-only schema, which cannot be left out of it."""
+        """Return the error of a request about a single read-only schema."""
         if "readonly" in self.ignores:
             return RegistryError("bad_flag", schema.xid, flag="ignore")
         return RegistryError("readonly", schema.xid)
 
     def touch_schema(self, schema: ResourceEntity) -> None:
-        """Note that the meta entity of a schema changes, or that it gets or loses a version."""
+        """Mark the meta entity of a schema as changed, by itself or because a version is added or deleted."""
         if not schema.has_new_meta:
             schema.epoch += 0 if schema.is_new else 1
             schema.modifiedat = self.now
@@ -181,7 +181,10 @@ class PendingEntities:
         schema.is_written = True
 
     def _require_unique(self, group: str, identifier: str, xid: str) -> None:
-        """Raise `RegistryError` for a new id that another one differs from in case only; group '' is the registry."""
+        """Raise `RegistryError` for a new id that differs from another one in case only.
+
+        The id is one of a schema in `group`; if that is '', of a group.
+        """
         names = self._names.get(group)
         if names is None:
             state = self.loader.state
@@ -207,7 +210,7 @@ class PendingEntities:
             body: Members of the entity.
             expected: Ids by the name of their attribute.
             xid: XID of the entity.
-            is_root: Whether the request is about this entity alone: then the flag `ignore` may leave its ids out.
+            is_root: Whether the request is about this entity alone. Then the flag `ignore` can skip its ids.
         """
         if is_root and "id" in self.ignores:
             return
@@ -235,7 +238,7 @@ class PendingEntities:
         Args:
             definitions: Attributes of the kind of entity.
             body: Members of the entity in the request.
-            before: Attributes that stay where the request says nothing.
+            before: Attributes that stay unless the request has them.
             xid: XID of the entity.
             skipped: Members that are handled elsewhere.
             folded: Attributes whose case does not matter.
@@ -254,7 +257,7 @@ class PendingEntities:
     def merge_values(
         self, definitions: Mapping[str, Definition], values: Attributes, before: Attributes, xid: str
     ) -> Attributes:
-        """Return attributes with the values of a request, as `merge_attributes`; None removes one."""
+        """Return attributes with the values of a request; see `merge_attributes`. None removes one."""
         merged = dict(before)
         for name, value in values.items():
             definition = definitions.get(name, {})
@@ -270,7 +273,7 @@ class PendingEntities:
         return merged
 
     def touch_times(self, entity: Any, body: Mapping[str, Any], xid: str) -> None:
-        """Set the times of an entity, by the request or to that of the request."""
+        """Set the times of an entity: those in the request, else the time of the request."""
         values = {
             name: parse_value(body[name]) if isinstance(body[name], msgspec.Raw) else body[name]
             for name in ("createdat", "modifiedat")

@@ -1,4 +1,4 @@
-"""Answers with JSON and with documents."""
+"""Responses with JSON and with documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNKNOWN_TYPE: Final = "application/octet-stream"
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[Any]:
-    """Return an answer with a JSON body."""
+    """Return a response with a JSON body."""
     return Response(msgspec.json.encode(body), status_code=status, media_type=JSON, headers=dict(headers or {}))
 
 
@@ -35,16 +35,16 @@ def document_response(
     status: int = 200,
     location: str = "",
 ) -> Response[Any]:
-    """Return the document of a version, with attributes in headers.
+    """Return a response with the document of a version, and its attributes in headers.
 
     Args:
-        loader: Where the document comes from.
-        view: Makes URLs.
+        loader: Loads the document.
+        view: Builds URLs.
         schema: Schema of the version.
         version: The version.
         body: Attributes of the version or of its schema, as JSON has them.
-        status: Status where the document is here.
-        location: URL of what was created; '' where nothing was.
+        status: Status of the response if the registry has the document.
+        location: URL of the created entity; '' if none was created.
     """
     headers = {
         **write_headers(body),

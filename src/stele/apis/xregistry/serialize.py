@@ -1,4 +1,4 @@
-"""Entities as JSON: the API view with absolute URLs, and the document view that stands alone.
+"""Entities as JSON: the API view with absolute URLs, and the document view, which is self-contained.
 
 Source: docs/protocols/xregistry.md#views
 """
@@ -34,22 +34,22 @@ from stele.core.model import OPAQUE_FORMAT, SubjectKey
 from stele.service.registry import Registry
 
 _MOST_ENTITIES: Final = 100_000
-"""Entities of one answer."""
+"""Most entities of one response."""
 _MOST_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of the documents in one answer."""
+"""Most bytes of the documents in one response."""
 _SAFE: Final = "@:~"
 _UNLIMITED: Final[Filters] = ()
 
 
 class View:
-    """Makes the bodies of one answer.
+    """Builds the bodies of one response.
 
     Args:
-        registry: Whose rights count.
-        loader: Where entities come from.
+        registry: Checks the rights of the caller.
+        loader: Loads entities.
         base: URL of the registry's root, without a slash at its end.
         comparable: Formats, each with whether its schemas can be compared.
-        doc: Whether the answer is a document of its own.
+        doc: Whether the response is in the document view.
         binary: Whether documents are shown in base64.
         has_filter: Whether the request has a filter.
     """
@@ -106,7 +106,7 @@ class View:
     # --- what is in it
 
     async def select_groups(self, filters: Filters) -> AsyncIterator[tuple[GroupEntity, Filters]]:
-        """Yield the groups that the caller may see and that pass filters, each with what is left."""
+        """Yield the groups that the caller may see and that pass filters, each with the filters for its schemas."""
         access = self._registry.access
         for namespace in sorted(self._loader.state.namespaces.values(), key=lambda each: each.name):
             if not self._loader.has_group(namespace) or not access.can_list_namespace(namespace):
@@ -125,7 +125,10 @@ class View:
     async def select_schemas(
         self, group: GroupEntity, filters: Filters
     ) -> AsyncIterator[tuple[ResourceEntity, Filters]]:
-        """Yield the schemas of a group that the caller may read and that pass filters, each with what is left."""
+        """Yield the schemas of a group that the caller may read and that pass filters.
+
+        Each comes with the filters for its versions.
+        """
         if group.place is None:
             return
         async for subject in self._registry.time_slices.iterate(self._loader.list_schemas(group.place)):
@@ -137,7 +140,7 @@ class View:
                 yield schema, left
 
     def select_schema(self, schema: ResourceEntity, filters: Filters) -> Filters | None:
-        """Return what is left of filters for the versions of a schema, None where it passes none."""
+        """Return the filters for the versions of a schema, or None if the schema passes none of its filters."""
         left = select_own(filters, lambda: self.schema_body(schema, {"meta": {}}, (), ""))
         if left and not self.select_versions(schema, left):
             return None
@@ -153,7 +156,10 @@ class View:
         ]
 
     def resolve_reference(self, schema: ResourceEntity) -> ResourceEntity | None:
-        """Return a schema as it is shown: a reference as what it stands for, None where that cannot be read."""
+        """Return a schema, or the target of its cross reference under its own id.
+
+        None if the target cannot be read, or is itself a cross reference.
+        """
         if not schema.xref:
             return schema
         _, _, group, _, identifier = schema.xref.split("/")
@@ -173,7 +179,7 @@ class View:
         Args:
             entity: The registry.
             inlined: Members shown in full.
-            filters: What is left of the filters for the groups.
+            filters: Filters for the groups.
             configuration: Values of `capabilities`, `model` and `modelsource`.
         """
         body: dict[str, Any] = {
@@ -203,7 +209,7 @@ class View:
         }
 
     async def group_body(self, group: GroupEntity, inlined: Inlined, filters: Filters, pointer: str) -> dict[str, Any]:
-        """Return the body of a group; filters are those left for its schemas, pointer is where it stands."""
+        """Return the body of a group; filters are those for its schemas, pointer is its position in the response."""
         body = self._group_attributes(group, pointer)
         return body | await self.collection_members(Level.GROUP, group, inlined, filters, group.xid, pointer)
 
@@ -216,7 +222,7 @@ class View:
         xid: str,
         pointer: str,
     ) -> dict[str, Any]:
-        """Return the URL, the count and, if it is inlined, the map of the collection in the registry or a group."""
+        """Return the URL and the count of the collection in the registry or a group; its map, too, if it is inlined."""
         name = COLLECTIONS[level]
         is_inlined = name in inlined
         place, below = f"{pointer}/{name}", inlined.get(name, {})
@@ -250,14 +256,14 @@ class View:
                 yield subject
 
     def schema_body(self, schema: ResourceEntity, inlined: Inlined, filters: Filters, pointer: str) -> dict[str, Any]:
-        """Return the body of a schema; filters are those left for its versions, pointer is where it stands."""
+        """Return the body of a schema; filters are those for its versions, pointer is its position in the response."""
         body = self._schema_attributes(schema, inlined, pointer)
         target = schema if self._doc and schema.xref else self.resolve_reference(schema)
         if target is None or (self._doc and schema.xref):
             return body
         versions = self.select_versions(schema, filters) if filters else list(target.versions.values())
         is_inlined, place = "versions" in inlined, f"{pointer}/versions"
-        if not (self._doc and is_inlined):  # The JSON Schema of documents has either the versions or their URL.
+        if not (self._doc and is_inlined):  # In the document view, a schema has either its versions or their URL.
             url = self._link_collection(f"{schema.xid}/versions", place, is_inlined, filters, len(versions))
             body |= {"versionsurl": url, "versionscount": len(versions)}
         if is_inlined:
@@ -291,8 +297,8 @@ class View:
 
         Args:
             schema: The schema.
-            pointer: Where the schema stands in the answer.
-            has_versions: Whether its versions stand in the answer, too.
+            pointer: Position of the schema in the response.
+            has_versions: Whether the response also has its versions.
         """
         self._count()
         xid = f"{schema.xid}/meta"
@@ -327,7 +333,7 @@ class View:
     def version_body(
         self, schema: ResourceEntity, version: VersionEntity, inlined: Inlined, pointer: str
     ) -> dict[str, Any]:
-        """Return the body of a version; pointer is where it stands."""
+        """Return the body of a version; pointer is its position in the response."""
         self._count()
         xid = f"{schema.xid}/versions/{version.id}"
         attributes = version.attributes
@@ -353,7 +359,7 @@ class View:
         return body
 
     def _validation(self, schema: ResourceEntity, version: VersionEntity) -> dict[str, Any]:
-        """Return what the server has checked of a version, and why not where it has not."""
+        """Return the members that say whether the server validated a version, and the reason if it did not."""
         reason = ""
         if "schemaurl" in version.attributes:
             reason = "The document is outside of the registry."
@@ -387,9 +393,9 @@ class View:
 
 
 def embed_document(data: bytes, content_type: str) -> Any:
-    """Return a document as a value in JSON, None where it must be written in base64.
+    """Return a document as a value in JSON, or None if it must be written in base64.
 
-    A document that is JSON stands there byte for byte, but for `null` and strings, which mean something else there.
+    A JSON document is embedded byte for byte, except `null` and strings, which have another meaning there.
     """
     media_type = bare_media_type(content_type)
     if media_type == "text/plain" and data:
@@ -418,7 +424,7 @@ def _describe(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _extensions(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what else an entity has; a group's format stands here."""
+    """Return the other attributes of an entity, including a group's format."""
     return {name: value for name, value in attributes.items() if name not in _DESCRIBING and name != "contenttype"}
 
 

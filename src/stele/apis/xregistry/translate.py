@@ -1,8 +1,8 @@
-"""Groups, schemas and versions from the state of the core: ids, formats, and what this dialect keeps beside it.
+"""Groups, schemas and versions from the state of the core: ids, formats, and the data of this dialect.
 
-A group is a namespace, a schema is a subject, a version is an active version. What only this dialect knows stands in
-the `dialect_data` of the namespace and the subject. A version may be without a version of the core: its document is
-elsewhere, or it has none.
+A group is a namespace, a schema is a subject, a version is an active version. Attributes that only this dialect has are
+stored in the `dialect_data` of the namespace and the subject. A version may have no version of the core: its document
+is stored elsewhere, or it has none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from stele.core.state import State
 from stele.protocol.cncf import group_id_of, namespace_of
 
 DIALECT: Final = "xregistry"
-"""Name of the dialect in the journal, key of the data it keeps beside the core's, and collection of the registry."""
+"""Name of the dialect in the journal, key of its data, and collection of the registry's attributes."""
 REGISTRY_ITEM: Final = ("registry",)
 """Key of the registry's own attributes in the collection."""
 REGISTRY_ID: Final = "stele"
@@ -48,13 +48,13 @@ REGISTRY_ID: Final = "stele"
 _ESCAPED = re.compile(r"~([0-9A-F]{2})")
 _PLAIN = re.compile(r"[A-Za-z0-9._:@-]\Z")
 _LEADING: Final = "_~~"
-"""Before an id whose name begins with a character that no id begins with."""
+"""Prefix of the id of a name whose first character cannot begin an id."""
 
 
 def encode_name(name: str) -> str:
-    """Return the id of a namespace or subject: its name, where that can be an id.
+    """Return the id of a namespace or subject: its name, if that is a valid id.
 
-    Other dialects know names that cannot. Their bytes that no id has are written as `~2F`.
+    Other dialects allow more names. Bytes that an id cannot contain are written as `~2F`.
     """
     if is_id(name) and _unescape(name) is None:
         return name
@@ -69,7 +69,7 @@ def decode_name(identifier: str) -> str:
 
 
 def _unescape(identifier: str) -> str | None:
-    """Return the name that an id spells with escapes, None where it has none."""
+    """Return the name of an id with escapes, or None if it has none."""
     text = identifier.removeprefix(_LEADING)
     if "~" not in text:
         return text if text != identifier else None
@@ -114,7 +114,7 @@ _PRINTED: LRUCache[tuple[bytes, str], str] = LRUCache(100_000)
 
 
 def resolve_format(name: str, installed: Collection[str]) -> SchemaFormat:
-    """Return the format that a value of `format` names; an opaque one where its documents cannot be validated."""
+    """Return the format that a value of `format` names; an opaque one if its documents cannot be validated."""
     word = name.casefold()
     for format_name, pattern in _FORMATS:
         if format_name in installed and fnmatchcase(word, pattern):
@@ -153,7 +153,7 @@ def _format_of_text(format_name: str, text: bytes) -> str:
 
 
 def inherited_policy(state: State, key: SubjectKey) -> Policy:
-    """Return the policy of a schema that sets none itself; that of a new one where there is no schema."""
+    """Return the policy of a schema without one of its own, or the policy that a new schema would have."""
     subject = state.find_subject(key)
     if subject is not None and subject.default_policy is not None:
         return subject.default_policy
@@ -162,7 +162,7 @@ def inherited_policy(state: State, key: SubjectKey) -> Policy:
 
 
 def policy_attributes(state: State, schema: ResourceEntity) -> Attributes:
-    """Return `compatibility` of a meta entity, and the exact policy where no word says it."""
+    """Return `compatibility` of a meta entity, and the policy in full if no word expresses it."""
     if schema.policy == ALLOW_ANY:
         own = state.settings_at(SettingsLevel(*schema.key))
         is_own = own is not None and own.policy is not None
@@ -177,12 +177,12 @@ def policy_attributes(state: State, schema: ResourceEntity) -> Attributes:
 
 
 def compatibility_name(policy: Policy) -> str:
-    """Return the word for a policy, or for the nearest stricter one."""
+    """Return the word for a policy, or that for the nearest stricter one."""
     return NO_COMPATIBILITY if policy == ALLOW_ANY else policy.nearest_name.lower()
 
 
 def compares_versions(policy: Policy) -> bool:
-    """Whether a policy makes a statement about versions at all."""
+    """Return whether a policy restricts new versions."""
     return policy.kind is not PolicyKind.ALLOW_ANY
 
 
@@ -190,12 +190,12 @@ def compares_versions(policy: Policy) -> bool:
 
 
 def own_data(dialect_data: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what this dialect keeps of a namespace or subject."""
+    """Return the data of this dialect for a namespace or subject."""
     return (dialect_data or {}).get(DIALECT) or {}
 
 
 def with_own_data(dialect_data: Mapping[str, Any] | None, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of all dialects with new ones of this dialect."""
+    """Return the data of all dialects, with those of this dialect replaced."""
     return {**(dialect_data or {}), DIALECT: dict(own)}
 
 
@@ -205,14 +205,17 @@ def format_millis(milliseconds: int) -> str:
 
 
 def count_version_changes(subject: Subject | None) -> int:
-    """Return how many versions a subject ever got and lost; it only grows where numbers are not reused."""
+    """Return how many times versions of a subject were added or deleted.
+
+    It never decreases if version numbers are not reused.
+    """
     if subject is None:
         return 0
     return 2 * subject.highest_version_number - len(queries.list_versions(subject))
 
 
 def count_schema_changes(namespace: Namespace | None) -> int:
-    """Return how many subjects a namespace ever got and lost."""
+    """Return how many times subjects of a namespace were added or deleted."""
     if namespace is None:
         return 0
     present = sum(2 * subject.incarnation - 1 for subject in namespace.subjects.values())
@@ -221,7 +224,7 @@ def count_schema_changes(namespace: Namespace | None) -> int:
 
 
 class EntityLoader:
-    """Reads entities from one state.
+    """Loads entities from one state.
 
     Args:
         state: The state.
@@ -250,21 +253,21 @@ class EntityLoader:
         )
 
     def has_group(self, namespace: Namespace) -> bool:
-        """Whether a namespace is a group: one that was made, or has ever held something, and was not deleted."""
+        """Return whether a namespace is a group: it was created explicitly or had content, and was not deleted."""
         if namespace.hidden:
             return False
-        if namespace.name == DEFAULT_NAMESPACE:  # It is always there, so it is shown as long as something is in it.
+        if namespace.name == DEFAULT_NAMESPACE:  # It always exists, so it is shown only if it has content.
             is_deleted = own_data(namespace.dialect_data).get("deleted", False)
             return bool(namespace.subjects) or (namespace.explicit and not is_deleted)
         return bool(namespace.explicit or namespace.highest_schema_id or namespace.subjects)
 
     def find_group(self, identifier: str) -> GroupEntity | None:
-        """Return a group, None where there is none."""
+        """Return a group, or None if it does not exist."""
         namespace = self.state.find_namespace(group_namespace(identifier))
         return self.load_group(namespace) if namespace is not None and self.has_group(namespace) else None
 
     def load_group(self, namespace: Namespace) -> GroupEntity:
-        """Return the group that a namespace is."""
+        """Return the group of a namespace."""
         record = own_data(namespace.dialect_data)
         attributes: Attributes = dict(record.get("attributes", {}))
         if namespace.description:
@@ -290,18 +293,18 @@ class EntityLoader:
         )
 
     def list_schemas(self, namespace: Namespace) -> Iterable[Subject]:
-        """Return the subjects of a namespace that are schemas here."""
+        """Yield the subjects of a namespace that this dialect shows as schemas."""
         return (subject for subject in namespace.subjects.values() if is_schema(subject))
 
     # --- schemas
 
     def find_schema(self, group: str, identifier: str) -> ResourceEntity | None:
-        """Return a schema, None where there is none."""
+        """Return a schema, or None if it does not exist."""
         subject = self.state.find_subject(SubjectKey(group_namespace(group), decode_name(identifier)))
         return self.load_schema(subject) if subject is not None and is_schema(subject) else None
 
     def load_schema(self, subject: Subject) -> ResourceEntity:
-        """Return the schema that a subject is, with its versions."""
+        """Return the schema of a subject, with its versions."""
         record = own_data(subject.dialect_data)
         policy = queries.policy_for(self.state, subject.key)
         grown = max(0, count_version_changes(subject) - record.get("seen", 0))
@@ -361,7 +364,7 @@ class EntityLoader:
             version.ancestor_before, version.format_before = version.ancestorid, version.format
 
     def _find_shared_format(self, subject: Subject, known: Mapping[str, Any]) -> tuple[SchemaFormat, str] | None:
-        """Return the value of `format` that the versions of a schema have, with what it means; None: each its own.
+        """Return the format of the versions of a schema with its value of `format`; None if there is no common one.
 
         It is the group's, that of a version which this dialect wrote, or that of the newest version.
         """
@@ -401,7 +404,10 @@ class EntityLoader:
 
 
 def is_schema(subject: Subject) -> bool:
-    """Whether a subject is a schema here: it has an active version, or this dialect made one without a document."""
+    """Return whether this dialect shows a subject as a schema.
+
+    It has an active version, or this dialect created it with a cross reference or a version without a document.
+    """
     if queries.latest_version(subject) is not None:
         return True
     record = own_data(subject.dialect_data)
@@ -421,7 +427,7 @@ def _read_version(identifier: str, entry: Mapping[str, Any], row: Version | None
 
 
 def find_newest(versions: Mapping[str, VersionEntity]) -> str:
-    """Return the id of the newest version: of those that are nobody's ancestor, the one created last."""
+    """Return the id of the newest version: of those without descendants, the one created last."""
     ancestors = {version.ancestorid for version in versions.values() if version.ancestorid != version.id}
     leaves = [version for version in versions.values() if version.id not in ancestors] or list(versions.values())
     return max(leaves, key=lambda version: (version.createdat[:-1], version.id.casefold(), version.id)).id

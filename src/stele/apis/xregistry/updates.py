@@ -1,4 +1,4 @@
-"""Requests applied to entities: what would be there after them. Nothing is written here.
+"""Applies requests to entities, without writing anything.
 
 `pending` holds the entities that a request touches, `commit` turns what differs into commands.
 
@@ -54,9 +54,9 @@ _DOCUMENT_MEMBERS: Final = ("schema", "schemabase64", "schemaurl")
 _BESIDE_VERSION: Final = frozenset(
     {"schemaid", "meta", "versions", "metaurl", "versionsurl", "versionscount", "$schema"}
 )
-"""Members of a schema that say nothing about its default version."""
+"""Members of a schema that do not belong to its default version."""
 REQUEST: Final = "request"
-"""Stands for the version that the request makes, where its id is not known yet."""
+"""Placeholder for the version that the request creates, while its id is not known yet."""
 
 
 class RequestUpdate(PendingEntities):
@@ -108,7 +108,7 @@ class RequestUpdate(PendingEntities):
         return group
 
     def delete_group(self, group: GroupEntity) -> None:
-        """Delete a group with what is in it."""
+        """Delete a group with its schemas."""
         self.access.require(Operation.DELETE, namespace_resource(group.namespace))
         for schema in list(self.list_schemas(group)):
             self._forget_schema(schema)
@@ -119,7 +119,10 @@ class RequestUpdate(PendingEntities):
     # --- schemas
 
     def put_schemas(self, group: str, bodies: Mapping[str, Members], *, patch: bool) -> list[str]:
-        """Create or change schemas of a group by id, and return the ids of those that are not left out."""
+        """Create or change schemas of a group by id, and return the ids of those that were written.
+
+        Read-only schemas are skipped if the flag `ignore` has `readonly`.
+        """
         written = []
         for identifier, body in bodies.items():
             known = self.find_schema(group, identifier)
@@ -167,7 +170,7 @@ class RequestUpdate(PendingEntities):
         patch: bool,
         is_root: bool,
     ) -> None:
-        """Apply the attributes that stand beside `meta` and `versions` to the version that they mean."""
+        """Apply the attributes beside `meta` and `versions` to the version that they belong to."""
         version_id = parse_value(body["versionid"]) if has_value(body, "versionid") else None
         if is_root and "id" in self.ignores:
             version_id = None
@@ -212,7 +215,7 @@ class RequestUpdate(PendingEntities):
     # --- references to other schemas
 
     def _puts_reference(self, schema: ResourceEntity, body: Members, meta: Members | None, *, patch: bool) -> bool:
-        """Make a schema stand for another one, or one of its own again; whether there is nothing more to do."""
+        """Set or remove the cross reference of a schema. Return whether the request is complete with that."""
         reference = parse_value(meta["xref"]) if meta is not None and has_value(meta, "xref") else None
         if reference is None:
             ends = schema.xref and (not patch or (meta is not None and "xref" in meta))
@@ -314,7 +317,7 @@ class RequestUpdate(PendingEntities):
         schema.default_id = chosen if chosen is not None else find_newest(schema.versions)
 
     def _settle_default(self, schema: ResourceEntity, set_default: str | None) -> None:
-        """Say which version is the default one, after all versions are known."""
+        """Set the default version, after all versions are known."""
         if set_default is not None:
             self.touch_schema(schema)
             schema.is_sticky = set_default != "null"
@@ -322,7 +325,7 @@ class RequestUpdate(PendingEntities):
                 schema.default_id = set_default
         if schema.is_sticky and schema.default_id not in schema.versions:
             if set_default is None and any(owner is schema for owner, _ in self.deleted_versions):
-                schema.is_sticky = False  # The chosen one was deleted: the newest takes its place.
+                schema.is_sticky = False  # The chosen version was deleted: the newest replaces it.
             else:
                 raise RegistryError("unknown_id", schema.xid, singular="version", id=schema.default_id)
         if not schema.is_sticky:
@@ -353,7 +356,7 @@ class RequestUpdate(PendingEntities):
         document: bytes | None = None,
         set_default: str | None = None,
     ) -> VersionEntity:
-        """Create or change one version, and say which one is the default."""
+        """Create or change one version, and set the default version."""
         version = self.write_version(schema, identifier, body, patch=patch, document=document, is_root=True)
         if set_default == REQUEST and not version.is_new:
             raise RegistryError("defaultversionid_request", schema.xid)
@@ -362,7 +365,7 @@ class RequestUpdate(PendingEntities):
         return version
 
     def generate_version_id(self, schema: ResourceEntity) -> str:
-        """Return the id of the next version: a number above all that were given out."""
+        """Return the id of the next version: a number above all that were assigned."""
         number = max(schema.highest_generated + 1, queries.next_version_number(self.loader.state, schema.key))
         taken = {name.casefold() for name in schema.versions}
         while str(number) in taken:
@@ -385,9 +388,9 @@ class RequestUpdate(PendingEntities):
         Args:
             schema: Its schema.
             identifier: Its id.
-            body: Its members as JSON; with a document their values, from headers.
-            patch: Whether attributes that are not there stay as they are.
-            document: Document, where the attributes came in headers; then those that are not there stay.
+            body: Its members as JSON; with a document, their values from headers.
+            patch: Whether absent attributes stay as they are.
+            document: Document, if the attributes came in headers. Absent attributes then stay as they are.
             is_root: Whether the request is about this version alone.
         """
         xid = f"{schema.xid}/versions/{identifier}"
@@ -416,7 +419,7 @@ class RequestUpdate(PendingEntities):
     def _open_version(
         self, schema: ResourceEntity, identifier: str, values: Attributes, xid: str, *, is_root: bool
     ) -> VersionEntity:
-        """Return the version with an id, a new one where there is none, after ids and epoch were checked."""
+        """Return the version with an id, after ids and epoch were checked. It is created if it does not exist."""
         version = schema.versions.get(identifier)
         ids = {"schemaid": schema.id, "versionid": identifier}
         for name, expected in ids.items():
@@ -464,7 +467,7 @@ class RequestUpdate(PendingEntities):
         *,
         patch: bool,
     ) -> None:
-        """Give a version the document of the request, or the place where it is."""
+        """Set the document of a version, or the URL where the document is."""
         document_members = [name for name in _DOCUMENT_MEMBERS if name in values]
         present = [name for name in document_members if not is_null(values[name])]
         if len(present) > 1:
@@ -487,7 +490,7 @@ class RequestUpdate(PendingEntities):
             version.attributes.setdefault("contenttype", "application/json")
 
     def delete_version(self, schema: ResourceEntity, version: VersionEntity) -> None:
-        """Delete a version; versions that came from it become roots."""
+        """Delete a version. Versions of which it is the ancestor become roots."""
         if schema.is_read_only:
             raise RegistryError("readonly", schema.xid)
         del schema.versions[version.id]
@@ -501,7 +504,7 @@ class RequestUpdate(PendingEntities):
                 other.is_written = True
 
     def finish_deletion(self, schema: ResourceEntity, set_default: str | None) -> None:
-        """Say which version is the default one after a deletion; without any version the schema goes, too."""
+        """Set the default version after a deletion. A schema without versions is deleted."""
         if not schema.versions:
             if set_default not in (None, "null"):
                 raise RegistryError("unknown_id", schema.xid, singular="version", id=str(set_default))
@@ -511,9 +514,9 @@ class RequestUpdate(PendingEntities):
         self._settle_default(schema, set_default)
 
     def _set_ancestors(self, schema: ResourceEntity) -> None:
-        """Give new versions that name no ancestor the newest version, in the order of their ids.
+        """Set the ancestor of new versions that name none: the newest version, in the order of their ids.
 
-        Raises `RegistryError` for an ancestor that is not there (`unknown_id`) and for a circle.
+        Raises `RegistryError` for an ancestor that does not exist (`unknown_id`) and for a circle.
         """
         known = {name: each for name, each in schema.versions.items() if each.ancestorid and not each.is_new}
         newest = find_newest(known) if known else ""
@@ -530,6 +533,6 @@ class RequestUpdate(PendingEntities):
 
 
 def require_own_versions(schema: ResourceEntity) -> None:
-    """Refuse to change the versions of a schema that stands for another one. Raises `RegistryError`."""
+    """Raise `RegistryError` if a schema has a cross reference, so that its versions cannot be changed."""
     if schema.xref:
         raise RegistryError("extra_xref_attribute", schema.xid, name="versions", singular="schema")

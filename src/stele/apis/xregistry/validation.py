@@ -1,6 +1,6 @@
-"""Checks of the versions of a schema: rules that need no schema language, and documents, formats and compatibility.
+"""Validation of the versions of a schema: rules about attributes, then documents, formats and compatibility.
 
-Rules are about ancestors, formats and the constraints of the group.
+The rules about attributes need no schema language. They concern ancestors, formats and the constraints of the group.
 
 Source: docs/protocols/xregistry.md#validation
 """
@@ -56,7 +56,7 @@ def check_group_constraints(group: GroupEntity, schema: ResourceEntity) -> None:
 
 
 def check_matching_versions(schema: ResourceEntity) -> None:
-    """Raise `RegistryError` for a request that gives versions different formats; other dialects may have done so."""
+    """Raise `RegistryError` if a request gives versions different formats. Formats set by other dialects may differ."""
     has_new_format = any(version.format != version.format_before for version in schema.versions.values())
     if has_new_format and len({version.format.casefold() for version in schema.versions.values()}) > 1:
         raise RegistryError("mismatched_version_attribute", schema.xid, name="format")
@@ -71,7 +71,7 @@ Prepared = Mapping[tuple[str, str], PreparedSchema]
 
 
 class _Compared(msgspec.Struct, frozen=True):
-    """A version as a policy sees it."""
+    """A version as policies compare it."""
 
     version: VersionEntity
     version_number: int
@@ -85,7 +85,7 @@ class _Compared(msgspec.Struct, frozen=True):
 
 
 async def validate_update(registry: Registry, pending: PendingEntities, comparable: Mapping[str, bool]) -> Prepared:
-    """Return the documents that a pending has to register, after all rules were checked.
+    """Check all rules for pending entities, and return the documents to register.
 
     Raises:
         RegistryError: `format_violation`, `constraint_failure`, `mismatched_version_attribute`,
@@ -114,7 +114,7 @@ async def validate_update(registry: Registry, pending: PendingEntities, comparab
 async def _prepare_document(
     registry: Registry, state: State, schema: ResourceEntity, version: VersionEntity, installed: Any
 ) -> PreparedSchema | None:
-    """Return the document that a version gets, None where it keeps what it has or has none."""
+    """Return the document that a version gets, or None if it keeps its document or has none."""
     row = version.registered
     schema_format = resolve_format(version.format, installed)
     text = version.new_document
@@ -151,7 +151,10 @@ async def _check_compatibility(
     prepared: Prepared,
     comparable: Mapping[str, bool],
 ) -> None:
-    """Apply the policy of a schema to its versions, along their ancestors."""
+    """Check the versions of a schema under its policy, each against its ancestors.
+
+    Raises `RegistryError` (`compatibility_violation`).
+    """
     state = pending.loader.state
     compared_versions = {
         version.id: compared
@@ -194,10 +197,7 @@ async def _check_compatibility(
 
 
 def _find_new_pairs(schema: ResourceEntity, version: VersionEntity, ancestors: list[VersionEntity]) -> set[str]:
-    """Return the ancestors that a version was not compared with yet: what is old stays as it is.
-
-    A pair is new if the rule is, if one of the documents is, or if a link between the two is.
-    """
+    """Return the ids of the ancestors that a version must be compared with. Pairs compared before are left out."""
     new_ancestors: set[str] = set()
     has_new_link, below = False, version
     for ancestor in ancestors:
@@ -212,7 +212,7 @@ def _find_new_pairs(schema: ResourceEntity, version: VersionEntity, ancestors: l
 def _see_version(
     state: State, schema: ResourceEntity, version: VersionEntity, prepared: Prepared, comparable: Mapping[str, bool]
 ) -> _Compared | None:
-    """Return a version as a policy sees it, None where its document cannot be compared."""
+    """Return a version as policies compare it, or None if its document cannot be compared."""
     document = prepared.get((schema.xid, version.id))
     if document is not None:
         kind, source, number = document.document.kind, document.source, MAX_INT32
@@ -230,7 +230,7 @@ def _see_version(
 def _ask(
     state: State, schema: ResourceEntity, policy: Policy, own: _Compared, chain: list[_Compared]
 ) -> Iterator[tuple[CompatibilityRequest, str]]:
-    """Yield what is to be compared for one version, each with the ancestor that it is compared with."""
+    """Yield the comparisons that a policy requires for one version, each with the id of the ancestor."""
     ruleset = queries.settings_for(state, SettingsLevel(*schema.key)).ruleset or ""
     adopted = queries.adopted_rulesets(state, own.format)
     scope = schema.subject.comparison_scope if schema.subject is not None else ComparisonScope.SUBJECT

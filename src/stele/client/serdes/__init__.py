@@ -1,14 +1,14 @@
 """Values to framed bytes and back, in the Confluent wire format, byte for byte as the vendor's own clients do it.
 
     serialize = AvroSerializer(registry, '{"type": "record", …}')
-    deserialize = Deserializer(registry)                       # any format, by the id in front
+    deserialize = Deserializer(registry)                       # any format, by the schema id
     deserialize(serialize(order, topic="orders"))
 
 Serializers need a `SchemaRegistryClient`; deserializers take a client or a `SchemaSnapshot`. Both may be shared between
-threads, parse every schema once, and ask the registry only for what they have not met. None stays None: a tombstone.
+threads. They parse every schema once, and send requests only for unknown schemas. None stays None: a tombstone.
 With an `AsyncSchemaRegistryClient` wrap them: `AsyncSerializer(AvroSerializer(registry, …))`, `AsyncDeserializer(…)`.
 
-Where the schema of a record has rules, they run: conditions, transformations, migrations, encryption. See `Rules`, and
+If the schema of a record has rules, they run: conditions, transformations, migrations, encryption. See `Rules`, and
 `stele.client.serdes.rules` for the rest.
 """
 

@@ -4,8 +4,8 @@
         serialize = AsyncSerializer(AvroSerializer(registry, ORDER, auto_register=True))
         data = await serialize(order, topic="orders")
 
-The registry is asked by the awaited client. Encoding and decoding are done in place, as they take microseconds. Rules
-are run in a thread, as what runs them may block: key management services, the registry's data keys, your own code.
+The async client sends the requests. Encoding and decoding run on the event loop, because they take microseconds. Rules
+run in a thread, because their executors may block: key management services, requests for data keys, user code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stele.wire.confluent import RecordField
 
 
 class AsyncSerializer:
-    """A serializer to be awaited. Raises `InvalidRequest` for one whose client is not awaited."""
+    """A serializer to be awaited. Raises `InvalidRequest` for one whose client is not an async client."""
 
     def __init__(self, serializer: Serializer) -> None:
         if not isinstance(serializer.client, AsyncSchemaRegistryClient):
@@ -33,12 +33,12 @@ class AsyncSerializer:
     async def __call__(
         self, value: Any, *, topic: str = "", field: RecordField = "value", headers: Headers | None = None
     ) -> bytes | None:
-        """See `Serializer.__call__`."""
+        """Return the value as framed bytes; see `Serializer.__call__`."""
         return await run_async(self._serializer.serialize_steps(value, topic, field, headers), self._serializer.client)
 
 
 class AsyncDeserializer:
-    """A deserializer to be awaited. Raises `InvalidRequest` for one whose client is not awaited; snapshots will do."""
+    """A deserializer to be awaited. Raises `InvalidRequest` if its source is neither an async client nor a snapshot."""
 
     def __init__(self, deserializer: BaseDeserializer) -> None:
         if isinstance(deserializer.source, SchemaRegistryClient):
@@ -48,7 +48,7 @@ class AsyncDeserializer:
     async def __call__(
         self, data: bytes | None, *, topic: str = "", field: RecordField = "value", headers: SeenHeaders = None
     ) -> Any:
-        """See `BaseDeserializer.__call__`."""
+        """Return the value in a record; see `BaseDeserializer.__call__`."""
         return await run_async(
             self._deserializer.deserialize_steps(data, topic, field, headers), self._deserializer.source
         )

@@ -1,7 +1,7 @@
 """Avro records in the Confluent wire format.
 
-A schema that is just `bytes` has its value on the wire bare, without the length Avro puts before it. The vendor's
-clients have always written it so, so readers must expect it.
+A value of the schema `bytes` is written bare, without the length that Avro puts before it. The vendor's clients have
+always written it so, so readers must expect it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from stele.wire.confluent import Frame
 
 
 class AvroSerializer(Serializer):
-    """Python values to Avro; see `Serializer`."""
+    """Serializes Python values to Avro; see `Serializer`."""
 
     schema_type = "AVRO"
 
     def make_encoder(self, schema: ParsedSchema) -> Encode:
-        """See `Serializer`."""
+        """Return the encoder for a schema; see `Serializer.make_encoder`."""
         if _is_bytes(schema):
             return _encode_bare_bytes
         codec = schema.format.codec(schema.parsed)
         return lambda value: Encoded(codec.encode(value))
 
     def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
-        """See `Serializer`."""
+        """Return the function that finds the field walk of a value; see `Serializer.make_walker`."""
         walk = avro_walk(schema.parsed)
         return lambda _: walk
 
 
 class AvroDeserializer(BaseDeserializer):
-    """Avro to Python values, resolved to the reader's schema when there is one; see `BaseDeserializer`."""
+    """Deserializes Avro to Python values, resolved to the reader's schema if there is one; see `BaseDeserializer`."""
 
     schema_type = "AVRO"
 
     def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
-        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        """Return the decoder for a schema. Raises `FormatMismatch` for a record of another format."""
         require_type(schema, self.schema_type)
         writer = parse_schema(schema)
         if _is_bytes(writer):
@@ -56,7 +56,7 @@ class AvroDeserializer(BaseDeserializer):
         return decode
 
     def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
-        """See `BaseDeserializer`. What migrations make is not checked against the reader's schema."""
+        """Return the decoding steps. Results of migrations are not checked against the reader's schema."""
         type_name = str(parse_schema(schema).parsed.type_name)
         parsed = parse_schema(reader or schema).parsed
         walk = avro_walk(parsed)

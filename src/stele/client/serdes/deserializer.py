@@ -1,4 +1,4 @@
-"""What all deserializers do: find the record's schema, make a decoder of it once, and decode."""
+"""Base of all deserializers: find the record's schema, build a decoder for it once, and decode."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Decode = Callable[[Frame], Any]
 
 
 class Given(NamedTuple):
-    """What a deserializer was called with."""
+    """Arguments of one call of a deserializer."""
 
     data: bytes
     topic: str
@@ -43,14 +43,15 @@ class Given(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Decoding in steps, for rules to come between.
+    """Decoding in steps, so that rules can run between them.
 
     type_name  full name of the record's type, '' for none
-    read       the value as migrations take it, or when there are none as `land` gives it
-    land       the value after migrations as other rules see it
-    walk       what takes rules to its fields
-    finish     the value as it is handed out; checks that it fits
-    indexed    whether message indexes stand before the payload
+    read       decodes the value into the form that migrations take; without migrations, into the form that `land`
+               returns
+    land       converts the value after migrations into the form that other rules see
+    walk       returns the walk over the value's fields for rules
+    finish     converts the value into the deserializer's result; checks that it fits the schema
+    indexed    whether message indexes precede the payload
     """
 
     type_name: Callable[[Frame], str]
@@ -62,34 +63,34 @@ class Stages(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Records of one schema, ready to be read: with rules, or plainly."""
+    """Decoder of the records of one schema: `ruled` if rules run, else `plain`."""
 
     plain: Decode | None
     ruled: Callable[[Frame, Given], Steps[Any]] | None = None
 
 
 _MADE = {"_readings", "_engine", "_associations"}
-"""Attributes that are not pickled but made anew."""
+"""Attributes that are not pickled but created again."""
 
 Migration = tuple[RuleMode, ResolvedSchema, ResolvedSchema]
-"""One step from a version to the next: the way, the version left, the version reached."""
+"""One step between neighbouring versions: the mode, the version before, the version after."""
 
 
 class BaseDeserializer(ABC):
-    """Framed bytes to values.
+    """Deserializes framed bytes to values.
 
-    source      a client, or a snapshot; with a client that is awaited wrap it, see `AsyncDeserializer`
+    source      a client, or a snapshot; wrap a deserializer that has an async client, see `AsyncDeserializer`
     reader      the reader's schema: a text, or a `ResolvedSchema` when it refers to others
     use_latest  take the newest version of the record's subject as the reader's schema; naming chooses the subject
     use_metadata  likewise the newest version whose metadata has these properties
-    context     context in which ids count, and of subjects that are not qualified
+    context     context of schema ids and of subjects that are not qualified
     rules       how the rules of schemas are run; see `Rules`. Without it, a record that needs a rule is refused
 
-    Rules for reading are those of the reader's schema, else the writer's. Where the reader's is a version of the
-    record's subject, the rules of all versions between bring the value there.
+    Rules for reading are those of the reader's schema, else the writer's. If the reader's schema is a version of the
+    record's subject, the migration rules of all versions in between convert the value to it.
 
-    Can be pickled when its source and its rules can, which snapshots and clients can. Raises `InvalidRequest` for more
-    than one of reader, use_latest and use_metadata.
+    Can be pickled when its source and its rules can; snapshots and clients can. Raises `InvalidRequest` for more than
+    one of reader, use_latest and use_metadata.
     """
 
     schema_type = ""
@@ -119,16 +120,16 @@ class BaseDeserializer(ABC):
     def __call__(
         self, data: bytes | None, *, topic: str = "", field: RecordField = "value", headers: SeenHeaders = None
     ) -> Any:
-        """The value in a record; None stays None.
+        """Return the value in a record; None stays None.
 
         Rules may need the topic. Raises `FrameError` when the record carries no schema, `DecodeError` when the payload
-        is not of its schema, `RuleFailed` when a rule refuses it, `RulesRefused` when one must not run,
-        `ContentNotFound` when the source does not know the schema, and what the client raises.
+        is not of its schema, `RuleFailed` when a rule refuses it, `RulesRefused` when a rule must not run,
+        `ContentNotFound` when the source does not know the schema, and the errors of the client.
         """
         return run_blocking(self.deserialize_steps(data, topic, field, headers), self.source)
 
     def deserialize_steps(self, data: bytes | None, topic: str, field: RecordField, headers: SeenHeaders) -> Steps[Any]:
-        """Return what a call does, for whoever drives it."""
+        """Return the steps of a call as a generator, to be driven blocking or awaited."""
         if data is None:
             return None
         frame = confluent.read_frame(data, header_of(headers, field))
@@ -154,23 +155,23 @@ class BaseDeserializer(ABC):
         self._readings: BoundedCache[tuple[int | UUID, str, int], Reading] = BoundedCache()
 
     def select_reader(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
-        """Return the reader's schema for records of a schema, None where it has no say."""
+        """Return the reader's schema for records of a schema, None if it does not apply to them."""
         del schema
         return reader
 
     @abstractmethod
     def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
-        """Reads records of one schema, as the reader wants them."""
+        """Return the decoder for records of a schema, resolved to the reader's schema if there is one."""
 
     @abstractmethod
     def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
-        """Return the same in steps.
+        """Return the decoder in steps.
 
-        Where rules migrate, they turn values of the writer's version into values of the reader's version.
+        When migrating, rules turn values of the writer's version into values of the reader's version.
         """
 
     def _choose_version(self, topic: str, field: RecordField) -> Steps[tuple[str, int]]:
-        """Subject and version of the reader's schema where the registry chooses it."""
+        """Return the subject and version of the reader's schema, when the registry chooses it."""
         subject = yield from self._find_subject(topic, field, "")
         if self._use_metadata is not None:
             schema = yield from ask_source(self.source, workflows.resolve_metadata, subject, self._use_metadata)
@@ -221,7 +222,7 @@ class BaseDeserializer(ABC):
     def _run_encoding_rules(
         self, frame: Frame, writer: ResolvedSchema, record: RecordContext, *, indexed: bool
     ) -> Frame:
-        """Return the frame after the rules for payloads, with its message indexes in the place of a record header's."""
+        """Return the frame after the payload rules. Its message indexes move into the frame's `header`."""
         indexes, payload = frame.message() if indexed else ((), frame.payload())
         plain = self._engine.run_phase(RulePhase.ENCODING, RuleMode.READ, writer, bytes(payload), record)
         header = confluent.encode_indexes(indexes) if indexes else b""
@@ -238,12 +239,12 @@ class BaseDeserializer(ABC):
     def _describe_record(self, call: Given, type_name: str) -> Steps[RecordContext]:
         try:
             subject = yield from self._find_subject(call.topic, call.field, type_name)
-        except InvalidName:  # not every rule needs it
+        except InvalidName:  # not every rule needs the subject
             subject = ""
         return RecordContext(subject, call.topic, call.field, call.headers, call.data)
 
     def _find_migrations(self, writer: ResolvedSchema, reader: ResolvedSchema, subject: str) -> Steps[list[Migration]]:
-        """Return the steps from the writer's version to the reader's that have rules."""
+        """Return those steps from the writer's version to the reader's that have migration rules."""
         if writer.id == reader.id and writer.id:
             return []
         lineage = yield from ask_source(self.source, workflows.lineage, subject, writer, reader.version)

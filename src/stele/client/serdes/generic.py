@@ -16,17 +16,17 @@ _KINDS: dict[str, type[BaseDeserializer]] = {
 
 
 class Deserializer(BaseDeserializer):
-    """Records of any format to values, by the type of the schema each was written with; see `BaseDeserializer`.
+    """Deserializes records of any format, by the type of their writer's schema; see `BaseDeserializer`.
 
-    A reader's schema applies to records of its own format; others are read as they were written.
+    A reader's schema applies to records of its own format; others are read with their writer's schema.
     """
 
     def select_reader(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
-        """See `BaseDeserializer`."""
+        """Return the reader's schema if it has the format of the writer's schema, else None."""
         return reader if reader is not None and reader.schema_type == schema.schema_type else None
 
     def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
-        """See `BaseDeserializer`."""
+        """Return the decoder for a schema of any format; see `BaseDeserializer.make_decoder`."""
         kind = _KINDS.get(schema.schema_type)
         if kind is not None:
             return kind(self.source).make_decoder(schema, reader)
@@ -39,7 +39,7 @@ class Deserializer(BaseDeserializer):
         return decode
 
     def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
-        """See `BaseDeserializer`. Values of formats without tags have no fields for rules."""
+        """Return the decoding steps. Values of formats without tags have no fields for rules."""
         kind = _KINDS.get(schema.schema_type)
         if kind is not None:
             return kind(self.source).make_stages(schema, reader, migrating=migrating)

@@ -25,9 +25,10 @@ from stele.wire.confluent import Frame
 
 
 class JsonSerializer(Serializer):
-    """JSON values to text; see `Serializer`.
+    """Serializes JSON values to text; see `Serializer`.
 
-    validate  refuse values which do not fit the schema after its rules; without, anything JSON has words for is written
+    validate  refuse values that do not fit the schema after its rules; without it, every value that JSON allows is
+              written
     """
 
     schema_type = "JSON"
@@ -44,7 +45,7 @@ class JsonSerializer(Serializer):
         self._validate = validate
 
     def make_encoder(self, schema: ParsedSchema) -> Encode:
-        """See `Serializer`."""
+        """Return the encoder for a schema; see `Serializer.make_encoder`."""
         codec = schema.format.codec(schema.parsed)
 
         def encode(value: Any) -> Encoded:
@@ -56,15 +57,15 @@ class JsonSerializer(Serializer):
         return encode
 
     def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
-        """See `Serializer`."""
+        """Return the function that finds the field walk of a value; see `Serializer.make_walker`."""
         walk = json_walk(schema.parsed)
         return lambda _: walk
 
 
 class JsonDeserializer(BaseDeserializer):
-    """Text to JSON values; see `BaseDeserializer`.
+    """Deserializes text to JSON values; see `BaseDeserializer`.
 
-    validate  refuse values which do not fit the reader's schema, else the writer's
+    validate  refuse values that do not fit the reader's schema, or without a reader the writer's
     """
 
     schema_type = "JSON"
@@ -93,7 +94,7 @@ class JsonDeserializer(BaseDeserializer):
         self._validate = validate
 
     def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
-        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        """Return the decoder for a schema. Raises `FormatMismatch` for a record of another format."""
         require_type(schema, self.schema_type)
         if not self._validate:
             return _decode_json
@@ -106,9 +107,9 @@ class JsonDeserializer(BaseDeserializer):
         return decode
 
     def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
-        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        """Return the decoding steps. Raises `FormatMismatch` for a record of another format."""
         require_type(schema, self.schema_type)
-        del migrating  # values are read by no schema in any case
+        del migrating  # reading needs no schema
         type_name = str(parse_schema(schema).parsed.type_name)
         wanted = parse_schema(reader or schema)
         codec = wanted.format.codec(wanted.parsed)
@@ -130,7 +131,7 @@ class JsonDeserializer(BaseDeserializer):
 
 
 def _dump_json(value: Any) -> bytes:
-    """Compact JSON, spelled as orjson spells it: what the vendor's Python client writes."""
+    """Return compact JSON with the spelling of orjson, which the vendor's Python client uses."""
     try:
         data = orjson.dumps(value)
         if b"null" not in data or not _has_non_finite(value):
@@ -139,7 +140,7 @@ def _dump_json(value: Any) -> bytes:
     except orjson.JSONEncodeError as error:
         try:  # integers beyond 64 bits
             data = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-        except (TypeError, ValueError, RecursionError):  # the last for a value far beyond the limit
+        except (TypeError, ValueError, RecursionError):  # RecursionError: nested far beyond the limit
             raise EncodeError(f"the value is no JSON value: {error}") from None
         if is_nested_deeper(data):
             raise EncodeError(f"the value is nested deeper than {MAX_JSON_DEPTH} levels") from None
@@ -147,7 +148,7 @@ def _dump_json(value: Any) -> bytes:
 
 
 def _has_non_finite(value: Any) -> bool:
-    """Is there a NaN or an infinity inside? Depth is bounded: orjson has written the value."""
+    """Return whether a value contains NaN or an infinity. Its depth is bounded, because orjson has written it."""
     if isinstance(value, float):
         return not isfinite(value)
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
 """Protobuf records in the Confluent wire format.
 
-The text of a schema made from a generated class is its file descriptor, base64: what the vendor's Python client sends.
-Imports become references; those that every registry has built in (`google/protobuf/…`, `google/type/…`,
-`confluent/…`) do not.
+The text of a schema made from a generated class is its file descriptor in base64, as in the vendor's Python client.
+Imports become references, except those that every registry has built in (`google/protobuf/…`, `google/type/…`,
+`confluent/…`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")
 
 
 class ProtobufSerializer(Serializer):
-    """Protobuf messages to bytes; see `Serializer`.
+    """Serializes Protobuf messages; see `Serializer`.
 
     schema             a generated message class, or a schema as for other formats
-    message            full name of the message to write dicts as; '' is the first of the schema
-    reference_subject  chooses the subject of an import, by its path; for generated classes only
+    message            full name of the message that dicts are written as; '' is the first one of the schema
+    reference_subject  returns the subject of an import from its path; for generated classes only
 
-    Values are messages, of whatever class has the right full name, or dicts in the JSON mapping of Protobuf.
+    Values are messages of any class with the right full name, or dicts in the JSON mapping of Protobuf.
     """
 
     schema_type = "PROTOBUF"
@@ -66,13 +66,13 @@ class ProtobufSerializer(Serializer):
         self._reference_subject = reference_subject
 
     def record_of(self, value: Any) -> str | None:
-        """Full name of the message."""
+        """Return the full name of the message."""
         if isinstance(value, Message):
             return str(value.DESCRIPTOR.full_name)
         return self._message or None
 
     def own_schema(self) -> Steps[Schema]:
-        """See `Serializer`; the imports of a generated class are registered, or looked up, first."""
+        """Return the given schema. The imports of a generated class are registered, or looked up, first."""
         schema = yield from super().own_schema()
         if self._generated is None:
             return schema
@@ -80,26 +80,29 @@ class ProtobufSerializer(Serializer):
         return msgspec.structs.replace(schema, references=imports)
 
     def own_encoder(self) -> Steps[Encode]:
-        """See `Serializer`; a generated class brings all it takes."""
+        """Return the encoder for the given schema. A generated class needs no request to the registry."""
         generated = self._generated
         if generated is None:
             return (yield from super().own_encoder())
         return _message_encoder(lambda name: _message_indexes(_file_of(generated), name), lambda: generated)
 
     def make_encoder(self, schema: ParsedSchema) -> Encode:
-        """See `Serializer`."""
+        """Return the encoder for a schema; see `Serializer.make_encoder`."""
         return _message_encoder(
             lambda name: indexes_of(schema.parsed, name), lambda: message_class(schema.parsed, self._message)
         )
 
     def to_rule_value(self, schema: ParsedSchema, value: Any) -> Any:
-        """See `Serializer`: a message."""
+        """Return the value as a message, which is what rules see."""
         if isinstance(value, Message):
             return value
         return _from_dict(value, self._generated or message_class(schema.parsed, self._message))
 
     def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
-        """See `Serializer`. What it returns raises `EncodeError` for a message the schema does not have."""
+        """Return the function that finds the field walk of a message.
+
+        That function raises `EncodeError` for a message that the schema does not have.
+        """
         walks = _message_walks(schema)
 
         def walk(value: Message) -> Walk:
@@ -125,10 +128,10 @@ class ProtobufSerializer(Serializer):
 
 
 class ProtobufDeserializer(BaseDeserializer):
-    """Protobuf records to messages; see `BaseDeserializer`.
+    """Deserializes Protobuf records to messages; see `BaseDeserializer`.
 
-    message  a generated class every record is read as. Without, each is read as the message its writer used, of a class
-             made from the schema (the reader's, where that has a message of the name)
+    message  a generated class that every record is read as. Without it, each record is read as the message its writer
+             used, in a class made from the reader's schema if that has a message of the name, else from the writer's
     """
 
     schema_type = "PROTOBUF"
@@ -157,7 +160,7 @@ class ProtobufDeserializer(BaseDeserializer):
         self._class = message
 
     def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
-        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        """Return the decoder for a schema. Raises `FormatMismatch` for a record of another format."""
         require_type(schema, self.schema_type)
         find = self._class_finder(schema, reader)
 
@@ -173,7 +176,7 @@ class ProtobufDeserializer(BaseDeserializer):
         return decode
 
     def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
-        """See `BaseDeserializer`. Migrations see messages in their JSON mapping, every field of it."""
+        """Return the decoding steps. Migrations see messages as dicts in their JSON mapping, with all fields."""
         require_type(schema, self.schema_type)
         written, wanted = parse_schema(schema), parse_schema(reader or schema)
         find = self._class_finder(schema, reader)
@@ -209,7 +212,10 @@ class ProtobufDeserializer(BaseDeserializer):
     def _class_finder(
         self, schema: ResolvedSchema, reader: ResolvedSchema | None
     ) -> Callable[[tuple[int, ...]], type[Message]]:
-        """Return the class for a list of message indexes; raises `DecodeError` for one the schema does not have."""
+        """Return the function from message indexes to the class to read with.
+
+        It raises `DecodeError` for indexes that the schema does not have.
+        """
         chosen = self._class
         if chosen is not None:
             return lambda _: chosen
@@ -231,7 +237,7 @@ class ProtobufDeserializer(BaseDeserializer):
 
 
 def _message_encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Callable[[], type[Message]]) -> Encode:
-    """Writes messages of a schema; blank is the class of dicts."""
+    """Return the encoder for messages of a schema. `blank` returns the class that dicts are written as."""
     indexes = lru_cache(CACHE_SIZE)(indexes_by_name)
 
     def encode(value: Any) -> Encoded:
@@ -245,7 +251,7 @@ def _message_encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Cal
 
 
 def _message_walks(schema: ParsedSchema) -> Callable[[Message], Walk | None]:
-    """Return what takes rules to the fields of a message; None for one the schema does not have."""
+    """Return the function from a message to the walk over its fields; None for a message the schema does not have."""
 
     @lru_cache(CACHE_SIZE)
     def walk(full_name: str) -> Walk | None:
@@ -271,7 +277,7 @@ def _from_dict(value: Any, kind: type[Message]) -> Message:
 
 
 def _message_indexes(file: FileDescriptor, full_name: str) -> list[int]:
-    """Return where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
+    """Return the indexes of a message in a generated file. Raises `InvalidRequest` when the file does not have it."""
     package = f"{file.package}." if file.package else ""
     siblings = list(file.message_types_by_name.values())
     indexes = []

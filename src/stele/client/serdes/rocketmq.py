@@ -28,7 +28,7 @@ from stele.wire import rocketmq
 T = TypeVar("T")
 
 _KEPT = 1000
-_EXISTS = 40401  # the registry's number for it
+_EXISTS = 40401  # the registry's error code
 
 
 class _Kind(NamedTuple):
@@ -56,13 +56,13 @@ def _codec_for(schema_type: str, writer: str, reader: str | None = None) -> Code
 
 
 class RocketmqSerializer:
-    """Values of one schema to framed bytes. None stays None.
+    """Serializes values of one schema to framed bytes. None stays None.
 
     schema_type    AVRO or JSON
-    auto_register  register the schema, or update the one of that name, where the subject does not have it; otherwise
-                   that is `NotFound`
-    schema_name    of the schema, for that; as a rule the subject's own
-    compatibility  of a schema that is new
+    auto_register  register the schema, or update the one of that name, if the subject does not have it; otherwise a
+                   missing schema raises `NotFound`
+    schema_name    name for a schema that is registered; by default the subject's name
+    compatibility  compatibility of a schema that is new
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class RocketmqSerializer:
         self._record_id = lru_cache(_KEPT)(self._find_record_id)
 
     def __call__(self, value: Any, subject: str) -> bytes | None:
-        """The framed bytes of a value. Raises `EncodeError`, and what the registry refuses."""
+        """Return the framed bytes of a value. Raises `EncodeError`, and the errors of the registry."""
         if value is None:
             return None
         return self._kind.frame(self._record_id(subject), self._codec.encode(value))
@@ -107,7 +107,7 @@ class RocketmqSerializer:
                 raise
         try:
             return self._subjects.update(subject, name, self._idl).record_id
-        except Conflict:  # Somebody was faster with the same schema, or it does not fit.
+        except Conflict:  # Another client registered the same schema, or it is incompatible.
             try:
                 return self._subjects.find(subject, self._idl).record_id
             except NotFound:
@@ -116,9 +116,9 @@ class RocketmqSerializer:
 
 
 class RocketmqDeserializer:
-    """Framed bytes to values, each by the schema it was written with. None stays None.
+    """Deserializes framed bytes to values, each with its writer's schema. None stays None.
 
-    reader   the schema values are resolved to (Avro), or must fit (JSON); as a rule the writer's
+    reader   the schema that values are resolved to (Avro), or must fit (JSON); by default the writer's
     """
 
     def __init__(self, subjects: RocketmqSubjects, reader: str | None = None, *, schema_type: str = "AVRO") -> None:
@@ -129,7 +129,7 @@ class RocketmqDeserializer:
         self._decoder = lru_cache(_KEPT)(self._find_decoder)
 
     def __call__(self, data: bytes | None, subject: str) -> Any:
-        """The value. Raises `FrameError`, `DecodeError`, and `NotFound` for a record id nobody knows."""
+        """Return the value. Raises `FrameError`, `DecodeError`, and `NotFound` for an unknown record id."""
         if data is None:
             return None
         number, payload = self._kind.unframe(data)
@@ -144,11 +144,11 @@ class RocketmqDeserializer:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedRecord(Generic[T]):
-    """What was consumed: a value, or the bytes of one that could not be made.
+    """A consumed record: a value, or the bytes that could not be deserialized.
 
-    payload  the bytes as they came
-    value    the value, None for a tombstone and for what could not be made
-    error    why there is none
+    payload  the bytes as received
+    value    the value, None for a tombstone and after a failure
+    error    the error that prevented deserialization
     """
 
     payload: bytes | None
@@ -157,42 +157,42 @@ class ConsumedRecord(Generic[T]):
 
     @property
     def is_deserialized(self) -> bool:
-        """Whether there is a value."""
+        """Whether deserialization succeeded."""
         return self.error is None
 
     def message(self) -> T | None:
-        """Return the value. Raises why there is none."""
+        """Return the value. Raises the error of the deserialization if it failed."""
         if self.error is not None:
             raise self.error
         return self.value
 
     def undeserialized_message(self) -> bytes | None:
-        """Return the bytes as they came, whether or not a value could be made of them."""
+        """Return the bytes as received, whether or not they could be deserialized."""
         return self.payload
 
 
 @dataclass(frozen=True, slots=True)
 class Producer(Generic[T]):
-    """Serializes values and hands them to a transport: send takes a topic and bytes."""
+    """Serializes values and passes them to a transport, a function that takes a topic and bytes."""
 
     serializer: RocketmqSerializer
     transport: Callable[[str, bytes | None], object]
     topic: str
 
     def send(self, value: T | None) -> None:
-        """Send a value. One that does not fit its schema, or whose schema the registry refuses, is not sent."""
+        """Send a value. Serialization errors and errors of the registry are raised, and then nothing is sent."""
         self.transport(self.topic, self.serializer(value, self.topic))
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer(Generic[T]):
-    """Makes records of what a transport brings."""
+    """Deserializes the records that a transport delivers."""
 
     deserializer: RocketmqDeserializer
     topic: str
 
     def read(self, payload: bytes | None) -> ConsumedRecord[T]:
-        """Return a record. Bytes that are no value make a flagged one; a registry that does not answer raises."""
+        """Return a record. Undecodable bytes are returned with an `error`; an unreachable registry raises."""
         try:
             return ConsumedRecord(payload, self.deserializer(payload, self.topic))
         except (DataError, FrameError, NotFound, FormatMismatch) as error:

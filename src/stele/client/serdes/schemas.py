@@ -1,4 +1,4 @@
-"""Schemas made ready: from what a registry says to what a format can work with."""
+"""Parsed schemas: from a registry's answer to a form that a format can use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ParsedSchema(NamedTuple):
 
 
 def parse_schema(schema: ResolvedSchema) -> ParsedSchema:
-    """Parse a schema. What a registry has accepted once is taken even where today's rules are stricter.
+    """Parse a schema. A schema that a registry has accepted is parsed even if current rules are stricter.
 
     Raises `UnknownFormat`, `MalformedSchema`.
     """

@@ -1,4 +1,4 @@
-"""What all serializers do: choose the subject, find the schema's id there, frame the payload."""
+"""Base of all serializers: choose the subject, find the schema's id in it, frame the payload."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Encode = Callable[[Any], Encoded]
 
 
 class SchemaWithRules(NamedTuple):
-    """A schema with rules for writing, and what takes them to the fields of a value."""
+    """A schema with rules for writing, and the function that returns the walk over a value's fields."""
 
     schema: ParsedSchema
     walk: Callable[[Any], Walk]
@@ -54,8 +54,8 @@ class SchemaWithRules(NamedTuple):
 class Writer(NamedTuple):
     """A subject's schema, ready to write with.
 
-    prefix  what goes before a payload
-    guid    '' when nobody said it
+    prefix  bytes before a payload
+    guid    '' when the server does not report it
     ruled   the schema when it has rules for writing
     """
 
@@ -80,22 +80,22 @@ class SerializerSettings(TypedDict, total=False):
 
 
 class Serializer(ABC):
-    """Values of one format to framed bytes.
+    """Serializes values of one format to framed bytes.
 
-    client         the registry; with one that is awaited wrap the serializer, see `AsyncSerializer`
-    schema         the writer's schema; its text alone will do. None only with one of the three use_…
-    naming         topic, field and record type to subject
+    client         the registry; wrap a serializer that has an async client, see `AsyncSerializer`
+    schema         the writer's schema, or its text. None is allowed only with use_latest, use_metadata or use_id
+    naming         returns the subject for topic, field and record type
     context        context of subjects that are not qualified
-    auto_register  register the schema where it is missing; otherwise a missing schema is an error
+    auto_register  register the schema if it is missing; otherwise a missing schema is an error
     use_latest     write with the subject's newest version instead of the schema
-    use_metadata   write with the newest version instead whose metadata has these properties
+    use_metadata   write with the newest version whose metadata has these properties instead
     use_id         write with the schema of that id instead
     normalize      let the server ignore differences of style when it registers or looks up
-    id_in          where the identity goes
-    rules          how the rules of the schema written with are run; see `Rules`. Without it, a schema with rules for
+    id_in          where the schema's identity is written
+    rules          how the rules of the writing schema are run; see `Rules`. Without it, a schema with rules for
                    writing is refused
 
-    Raises `InvalidRequest` for choices that exclude each other.
+    Raises `InvalidRequest` for options that exclude each other.
     """
 
     schema_type: ClassVar[str]
@@ -137,18 +137,18 @@ class Serializer(ABC):
     def __call__(
         self, value: Any, *, topic: str = "", field: RecordField = "value", headers: Headers | None = None
     ) -> bytes | None:
-        """The value as bytes of a record; None stays None.
+        """Return the value as bytes of a record; None stays None.
 
         With `IdPlace.HEADER` the identity is appended to headers. Raises `EncodeError` when the value does not fit,
-        `RuleFailed` when a rule refuses it, `RulesRefused` when one must not run, `InvalidName` when the naming
-        strategy lacks something, and what the client raises.
+        `RuleFailed` when a rule refuses it, `RulesRefused` when a rule must not run, `InvalidName` when the naming
+        strategy lacks an input, and the errors of the client.
         """
         return run_blocking(self.serialize_steps(value, topic, field, headers), self.client)
 
     def serialize_steps(
         self, value: Any, topic: str, field: RecordField, headers: Headers | None
     ) -> Steps[bytes | None]:
-        """Return what a call does, for whoever drives it."""
+        """Return the steps of a call as a generator, to be driven blocking or awaited."""
         if value is None:
             return None
         name = self.record_of(value)
@@ -192,42 +192,42 @@ class Serializer(ABC):
         return payload
 
     def record_of(self, value: Any) -> str | None:
-        """Full name of the value's type, for the naming strategy; None: that of the schema given."""
+        """Return the full name of the value's type, for the naming strategy; None: the type of the given schema."""
         del value  # a text schema has one type; Protobuf has one for each message
         return None
 
     @abstractmethod
     def make_encoder(self, schema: ParsedSchema) -> Encode:
-        """Writes with a schema, the one given or one found in the registry."""
+        """Return the encoder for a schema, either the given one or one from the registry."""
 
     def to_rule_value(self, schema: ParsedSchema, value: Any) -> Any:
         """Return the value as rules see it."""
-        del schema  # for formats that have values of their own
+        del schema  # used by formats with their own value types
         return value
 
     @abstractmethod
     def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
-        """Return what takes rules to the fields of a value of the schema."""
+        """Return the function from a value of the schema to the walk over its fields."""
 
     def own_encoder(self) -> Steps[Encode]:
-        """Writes with the schema given."""
+        """Return the encoder for the given schema."""
         return self.make_encoder((yield from self.parse_own_schema()))
 
     def own_schema(self) -> Steps[Schema]:
-        """Return the schema given, as it is registered or looked up."""
+        """Return the given schema in the form that is registered or looked up."""
         yield from ()
         assert self._schema is not None
         return self._schema
 
     def parse_own_schema(self) -> Steps[ParsedSchema]:
-        """Return the schema given, parsed, with what it refers to."""
+        """Return the given schema parsed, with the schemas it refers to."""
         if self._own is None:
             schema = yield from self.own_schema()
             self._own = parse_schema((yield from workflows.resolve_schema(schema, context=self._context)))
         return self._own
 
     def _choose_version(self, subject: str) -> Steps[int]:
-        """Number of the version to write with where the registry chooses it."""
+        """Return the number of the version to write with, when the registry chooses it."""
         if self._use_metadata is not None:
             return int((yield endpoints.latest_with_metadata(subject, self._use_metadata)).version)
         return int((yield endpoints.version(subject)).version)

@@ -1,7 +1,7 @@
-"""The course of a record as a generator: what it asks of the registry, and what is done by others' code.
+"""Processing of a record as a generator: it yields requests to the registry, and calls that may block.
 
-Serializers and deserializers say here what they need; whoever drives them blocks for it or awaits it. So both kinds
-have one logic, as the clients have.
+The caller that drives the generator blocks for each step or awaits it. So blocking and async serializers share one
+logic, as the clients do.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CACHE_SIZE: Final = 1024
-"""Subjects a serializer, and schemas a deserializer, keeps ready; beyond that the oldest is made ready anew."""
+"""Subjects in a serializer's cache, and schemas in a deserializer's. Beyond that the oldest entry is dropped."""
 
 
 ASSOCIATION_TTL: Final = 30.0
-"""Seconds after which an association is looked up anew."""
+"""Seconds after which an association is looked up again."""
 
 
 _TTL_INCLUDED: Final = nextafter(ASSOCIATION_TTL, inf)
 
 
 class Work(NamedTuple):
-    """Do: rules. Their executors may block, at a key management service or the registry itself."""
+    """Step: run rules. Their executors may block on a key management service or the registry itself."""
 
     do: Callable[[], Any]
 
 
 Steps = Generator[Request[Any] | Work, Any, T]
-"""Yields requests and work, is sent what came of each, returns the result."""
+"""Yields requests and work, receives the outcome of each, returns the result."""
 
 AnyClient = SchemaRegistryClient | AsyncSchemaRegistryClient
 
 Source = SchemaResolver | AsyncSchemaRegistryClient
-"""Whoever knows schemas."""
+"""Sources of schemas."""
 
 
 def run_blocking(steps: Steps[T], client: object) -> T:
-    """Drive steps and block. client answers the requests; steps of a snapshot have none.
+    """Drive steps and block. `client` sends the requests; the steps of a snapshot contain none.
 
-    Raises `InvalidRequest` when the client is one that must be awaited.
+    Raises `InvalidRequest` for an async client.
     """
     if isinstance(client, AsyncSchemaRegistryClient):
         steps.close()
@@ -79,7 +79,7 @@ def _perform_step(client: object, step: Request[Any] | Work) -> Any:
 
 
 async def run_async(steps: Steps[T], client: object) -> T:
-    """Drive steps without blocking the event loop: requests are awaited, work is done in a thread."""
+    """Drive steps without blocking the event loop: requests are awaited, work runs in a thread."""
 
     async def perform(step: Request[Any] | Work) -> Any:
         if isinstance(step, Work):
@@ -92,22 +92,22 @@ async def run_async(steps: Steps[T], client: object) -> T:
 
 
 _loop: ContextVar[asyncio.AbstractEventLoop] = ContextVar("stele_serdes_loop")
-"""The event loop that waits for the work a thread does."""
+"""The event loop that waits for the work in a thread."""
 
 
 class BlockingBridge(BlockingApi):
-    """An awaited client for work in a thread: it blocks the thread while the event loop asks."""
+    """Blocking view of an async client for a worker thread: the thread waits while the event loop sends requests."""
 
     def __init__(self, client: AsyncSchemaRegistryClient) -> None:
         self._client = client
 
     def send(self, request: Request[T]) -> T:
-        """See `BlockingApi`."""
+        """Send one request and return its result; see `BlockingApi.send`."""
         return asyncio.run_coroutine_threadsafe(self._client.send(request), _loop.get()).result()
 
 
 def blocking_client(client: object) -> BlockingApi | None:
-    """Return what rules ask for keys: the client itself, a bridge to one that is awaited, None where there is none."""
+    """Return the client for requests of rules, or None: the client itself, or a bridge to an async client."""
     if isinstance(client, AsyncSchemaRegistryClient):
         return BlockingBridge(client)
     return client if isinstance(client, BlockingApi) else None
@@ -117,9 +117,9 @@ def blocking_client(client: object) -> BlockingApi | None:
 
 
 def ask_source(source: Source, plan: Callable[P, Workflow[T]], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
-    """Return the answer to a question of `plans`.
+    """Return the result of a function of `workflows` for this source.
 
-    A source that is not a client answers by itself.
+    A source that is not a client has a method of the same name, which is called instead.
     """
     if isinstance(source, SchemaRegistryClient | AsyncSchemaRegistryClient):
         return (yield from plan(*args, **kwargs))
@@ -127,34 +127,34 @@ def ask_source(source: Source, plan: Callable[P, Workflow[T]], *args: P.args, **
     return answer
 
 
-# --- what is kept ready ---------------------------------------------------------------------------------------------
+# --- caches ---------------------------------------------------------------------------------------------------------
 
 
 class BoundedCache(Generic[K, T]):
-    """Keeps `CACHE_SIZE` values and drops the one that was put in longest ago. Safe between threads."""
+    """Keeps `CACHE_SIZE` values and drops the oldest one first. Safe between threads."""
 
     def __init__(self) -> None:
         self._values: FIFOCache[K, T] = FIFOCache(CACHE_SIZE)
         self._lock = Lock()
 
     def get(self, key: K) -> T | None:
-        """Return the value that is kept under a key, or None. Reading changes nothing, so it needs no lock."""
+        """Return the value for a key, or None. Reading changes nothing, so it needs no lock."""
         try:
             return self._values[key]
         except KeyError:
             return None
 
     def put(self, key: K, value: T) -> T:
-        """Keep a value, and return it."""
+        """Store a value, and return it."""
         with self._lock:
             self._values[key] = value
         return value
 
 
 class AssociatedSubjects:
-    """The subjects of topics by their associations, or by the fallback: found once, and again after a while.
+    """Cache of the subjects of topics, by association or fallback. Entries expire after `ASSOCIATION_TTL`.
 
-    Without this a registry that knows no associations would be asked for every record.
+    Without it, a registry without associations would receive a request for every record.
     """
 
     def __init__(self, source: Source, naming: AssociatedName, clock: Callable[[], float] = time.monotonic) -> None:
@@ -164,7 +164,7 @@ class AssociatedSubjects:
         self._lock = Lock()
 
     def find_subject(self, topic: str, field: RecordField, record: str) -> Steps[str]:
-        """Return the subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
+        """Return the subject of a record. A source that is not a client uses the fallback. Raises `InvalidName`."""
         if not isinstance(self._source, SchemaRegistryClient | AsyncSchemaRegistryClient):
             return self._naming.fallback_subject(topic, field, record)
         key = topic, field, record

@@ -1,4 +1,7 @@
-"""Commands into events: the rules of the registry, pure. Same state, same command, same stamp: same decision."""
+"""Turns commands into events: the rules of the registry, pure.
+
+The same state, command and metadata always give the same decision.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ _RULES: Mapping[type, Callable[[State, Any, EventMetadata], Decision]] = {
 
 
 def decide(state: State, command: cmd.Command, stamp: EventMetadata, verdicts: Verdicts = NO_VERDICTS) -> Decision:
-    """Return what happens, and what to answer. No event means nothing changes.
+    """Return the events of a command, and its outcome. Without events nothing changes.
 
     Raises a `SteleError` when the command is refused, `VerdictsRequired` when verdicts are missing.
     """

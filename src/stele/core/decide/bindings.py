@@ -1,4 +1,4 @@
-"""Deciding on bindings of resources to subjects."""
+"""Decides commands on bindings of resources to subjects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stele.errors import (
 
 
 def add_binding(state: State, command: cmd.AddBinding, stamp: EventMetadata) -> Decision:
-    """Bind a resource to a active subject; a frozen binding cannot move."""
+    """Bind a resource to an existing subject, or to an active version of it. A frozen binding cannot be moved."""
     binding = command.binding
     require_subject(state, binding.subject)
     if binding.version_number is not None:
@@ -33,7 +33,7 @@ def add_binding(state: State, command: cmd.AddBinding, stamp: EventMetadata) -> 
 
 
 def remove_binding(state: State, command: cmd.RemoveBinding, stamp: EventMetadata) -> Decision:
-    """End a binding."""
+    """Remove a binding."""
     binding = state.bindings.get(command.key)
     if binding is None:
         raise BindingNotFound(f"'{command.key[2]}' is not bound.")
@@ -42,7 +42,7 @@ def remove_binding(state: State, command: cmd.RemoveBinding, stamp: EventMetadat
 
 
 def change_bindings(state: State, command: cmd.ChangeBindings, stamp: EventMetadata) -> Decision:
-    """Bind and unbind at once, unless the bindings around are not the ones the caller saw."""
+    """Add and remove bindings together, unless the bindings concerned differ from those that the caller saw."""
     if command.expected is not None:
         removed_bindings = (state.bindings[key] for key in command.removed if key in state.bindings)
         require_bindings(queries.bindings_around(state, [*command.added, *removed_bindings]), command.expected)

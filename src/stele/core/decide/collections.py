@@ -1,4 +1,4 @@
-"""Deciding on the documents of a collection."""
+"""Decides commands on the documents of a collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stele.errors import (
 
 
 def change_items(state: State, command: cmd.ChangeItems, stamp: EventMetadata) -> Decision:
-    """Change documents of a collection, unless it is not the one the caller saw."""
+    """Change documents of a collection, unless it changed since the caller saw it."""
     collection = state.collections.get(command.collection)
     revision = 0 if collection is None else collection.revision
     if command.expected is not None and command.expected != revision:

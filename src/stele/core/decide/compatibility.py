@@ -1,4 +1,4 @@
-"""Whether the policy in force lets a document in, given the verdicts so far."""
+"""Decides whether the policy in force accepts a document, given the verdicts so far."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def require_compatible(
     policy: Policy,
     verdicts: Verdicts,
 ) -> None:
-    """Raise `Incompatible` with what the first version that refuses says, newest first.
+    """Raise `Incompatible` with the findings of the first version, newest first, that conflicts with the document.
 
     Raises `VerdictsRequired` while a verdict is missing.
     """
@@ -63,10 +63,10 @@ def find_incompatibilities(
     ruleset: str = "",
     lineage: tuple[int, ...] | None = None,
 ) -> tuple[list[Finding], int | None]:
-    """Return the breaking findings of the first version that refuses the document and its number; ([], None): none.
+    """Return the breaking findings of the first version that conflicts with a document, and its number, or ([], None).
 
-    only narrows the comparison to one version, which then counts as the latest; lineage to the ancestors of the
-    document, of which the first one counts as the latest. ruleset judges where the settings name none.
+    only limits the comparison to one version, which then counts as the latest. lineage limits it to the ancestors of
+    the document, of which the first one counts as the latest. ruleset decides where the settings name none.
 
     Raises `VerdictsRequired`.
     """
@@ -105,7 +105,7 @@ def find_incompatibilities(
             else:
                 missing.append(request)
         if breaking:
-            if missing:  # Whoever is refused in one direction wants to know about the other one, too.
+            if missing:  # A refusal reports both directions, so both verdicts are needed.
                 break
             return [replace(finding, against=version.version_number) for finding in breaking], version.version_number
     if missing:
@@ -126,10 +126,10 @@ def _ask_validators(
     policy: Policy,
     verdicts: Verdicts,
 ) -> list[Finding]:
-    """Return the objections of the policy's validators to the document as it was sent and the newest version.
+    """Return breaking findings of the policy's validators on the document as sent, compared with the newest version.
 
-    The first document of a subject is shown to them beside itself, as is one after a version of another format: no
-    validator can read both. Raises `VerdictsRequired`.
+    The first document of a subject, or one after a version of another format, is compared with itself, because no
+    validator can read two formats. Raises `VerdictsRequired`.
     """
     if not policy.validators:
         return []
@@ -157,7 +157,7 @@ def _ask_validators(
 def list_candidates(
     state: State, key: SubjectKey, schema_kind: SchemaKind, attachments: Attachments, *, before: int = MAX_INT32 + 1
 ) -> Iterator[Version]:
-    """Live versions the policy of a subject may compare with a schema of that kind and attachments, newest first.
+    """Yield active versions that a subject's policy may compare with a schema of a kind, newest first.
 
     Only those of the same kind or group where the subject says so, and with a version number below `before`.
     """
@@ -179,7 +179,7 @@ def list_candidates(
 
 
 def _find_other_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> Version | None:
-    """Return the newest active version that has another type, in a subject that takes one type only."""
+    """Return the newest active version of another type, in a subject that accepts one type only."""
     subject = state.find_subject(key)
     if subject is None or subject.comparison_scope is not ComparisonScope.ONE_TYPE or not schema_kind.type:
         return None

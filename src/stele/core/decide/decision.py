@@ -1,4 +1,4 @@
-"""What the rule modules share: the shape of a decision, and the gates every write passes."""
+"""Shared parts of the rule modules: the shape of a decision, and the checks that every write passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSED_MODES = {Mode.READONLY, Mode.READONLY_OVERRIDE, Mode.FORWARD}
 
 
 class Decision(NamedTuple):
-    """Events to append, all or none, and what to tell the caller once they are durable."""
+    """Events to append, all or none, and the outcome to return to the caller once they are durable."""
 
     events: tuple[Event, ...]
     outcome: Outcome
@@ -39,13 +39,13 @@ def read_only_error(level: SettingsLevel, how: str) -> ReadOnly:
 
 
 def require_bindings(there: frozenset[Binding], expected: frozenset[Binding]) -> None:
-    """Raises `PreconditionFailed` when the bindings there are not the ones somebody decided on."""
+    """Raise `PreconditionFailed` when the bindings differ from those that the caller decided on."""
     if there != expected:
         raise PreconditionFailed("what is bound was changed meanwhile")
 
 
 def require_latest(subject: Subject | None, number: int | None) -> None:
-    """Raises `PreconditionFailed` when the newest active version has not that number; 0: there is none, None: any."""
+    """Raise `PreconditionFailed` unless the newest active version has this number; 0: there is none, None: any."""
     newest = latest_version(subject)
     there = newest.version_number if newest is not None else 0
     if number is not None and number != there:
@@ -53,7 +53,7 @@ def require_latest(subject: Subject | None, number: int | None) -> None:
 
 
 def bind_events(state: State, binding: Binding) -> tuple[Event, ...]:
-    """Return the event of a binding, none when it is there already. Raises `InvalidRequest` for one that is frozen."""
+    """Return the event of a binding, none if it exists already. Raises `InvalidRequest` for one that is frozen."""
     known = state.bindings.get(binding.key)
     if known == binding:
         return ()
@@ -67,7 +67,7 @@ def bind_events(state: State, binding: Binding) -> tuple[Event, ...]:
 def merge_dialect_data(
     before: Mapping[str, Any] | None, changes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]] | None:
-    """Return what dialects keep, with changes to it member by member: None removes one."""
+    """Return the data of dialects with changes merged in, member by member: None removes a member."""
     ext = {dialect: dict(members) for dialect, members in (before or {}).items()}
     for dialect, members in changes.items():
         dialect_data = {**ext.pop(dialect, {}), **members}
@@ -80,8 +80,8 @@ def merge_dialect_data(
 def check_name(name: str) -> str:
     """Return the name itself.
 
-    Raises `InvalidName` for control characters, which would break every list it is shown in, and for lone surrogates,
-    which no log can write.
+    Raises `InvalidName` for control characters, which would break every list that shows the name, and for lone
+    surrogates, which no log can store.
     """
     if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in name):
         raise InvalidName(name, "has control characters")

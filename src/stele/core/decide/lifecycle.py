@@ -1,4 +1,4 @@
-"""Deletion in two steps (soft-delete, then purge), and the closing of an incarnation."""
+"""Deletion in two steps (soft-delete, then purge), and the end of an incarnation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stele.errors import AlreadySoftDeleted, InUse, InvalidRequest, NamespaceNot
 
 
 def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -> Decision:
-    """Soft-delete a active version, or purge a soft-deleted one."""
+    """Soft-delete an active version, or purge a soft-deleted one."""
     key = command.key
     states = queries.ACTIVE_ONLY if command.version_number is None else queries.ACTIVE_OR_SOFT_DELETED
     version = queries.get_version(state, key, command.version_number, states)
@@ -37,7 +37,7 @@ def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -
 
 
 def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -> Decision:
-    """Soft-delete all active versions, purge all soft-deleted ones, or close the incarnation."""
+    """Soft-delete all active versions, purge all soft-deleted ones, or end the incarnation."""
     key = command.key
     subject = state.find_subject(key)
     versions = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED)
@@ -58,7 +58,7 @@ def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -
 
 
 def end_incarnations(state: State, command: EndIncarnations, stamp: EventMetadata) -> Decision:
-    """Close every subject of a namespace; what they refer to among themselves does not keep them."""
+    """End the incarnations of all subjects of a namespace. References among these subjects do not prevent that."""
     namespace = state.find_namespace(command.namespace)
     if namespace is None or namespace.hidden:
         raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
@@ -87,7 +87,7 @@ def _deletion_decision(
 
 
 def purge_events(state: State, subject: Subject, version_numbers: tuple[int, ...]) -> tuple[Event, ...]:
-    """Return the events of purging versions: whatever was bound to what is gone is bound no more."""
+    """Return the events that purge versions and remove the bindings to them."""
     all_gone = len(version_numbers) == len(subject.versions)
     return VersionsPurged(subject.key, version_numbers), *_removed_bindings(
         state, subject.key, None if all_gone else version_numbers
@@ -95,7 +95,7 @@ def purge_events(state: State, subject: Subject, version_numbers: tuple[int, ...
 
 
 def _removed_bindings(state: State, key: SubjectKey, version_numbers: tuple[int, ...] | None) -> tuple[Event, ...]:
-    """Ends of the bindings to a subject, or only of those to these versions of it."""
+    """Return the events that remove the bindings to a subject, or only to some versions of it."""
     ending = [
         row.key
         for row in queries.bindings_of(state, [key])
@@ -107,7 +107,11 @@ def _removed_bindings(state: State, key: SubjectKey, version_numbers: tuple[int,
 def _require_unreferred(
     state: State, key: SubjectKey, rows: list[Version], removal: DeleteMode, *, among_itself: bool
 ) -> None:
-    """Soft-deleting asks for active referrers, everything else for any; a whole subject may refer to itself."""
+    """Raise `InUse` if another version refers to one that is to be deleted.
+
+    For a soft-delete only active versions count, else soft-deleted ones, too. References inside the subject count only
+    with `among_itself`.
+    """
     states = queries.ACTIVE_ONLY if removal is DeleteMode.SOFT else queries.ACTIVE_OR_SOFT_DELETED
     for row in rows:
         for referrer in queries.list_referrers(state, key, row.version_number, states):

@@ -1,4 +1,4 @@
-"""Deciding on namespaces: create and delete them."""
+"""Decides commands on namespaces: create and delete them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from stele.errors import (
 
 
 def create_namespace(state: State, command: cmd.CreateNamespace, stamp: EventMetadata) -> Decision:
-    """Create a namespace; with replace, change the one that exists.
+    """Create a namespace; with replace, change an existing one.
 
-    A namespace takes on a format only if all its active versions have it.
+    A namespace can get a format only if all its active versions have it.
     """
     check_name(command.namespace)
     known = state.find_namespace(command.namespace)
@@ -45,7 +45,7 @@ def _has_other_formats(namespace: Namespace, format_name: str) -> bool:
 
 
 def delete_namespace(state: State, command: cmd.DeleteNamespace, stamp: EventMetadata) -> Decision:
-    """Remove an empty namespace, or one with what is in it; the default one stays."""
+    """Delete an empty namespace, or one with its subjects. The default one cannot be deleted."""
     closing = command.when_subjects is cmd.SubjectsPresent.END_INCARNATIONS
     namespace = state.find_namespace(command.namespace)
     if namespace is None or namespace.hidden:

@@ -1,7 +1,7 @@
-"""Registration: the one command every dialect has, in one order of steps.
+"""Registration: the one command that every dialect has, in a fixed order of steps.
 
-Same as before? → mode → conditions → references → policy → numbers → events. The look-up comes before the mode, so that
-a client that re-registers what is there keeps working while a subject is read-only.
+Look-up of an equal version → mode → conditions → references → policy → numbers → events. The look-up comes before the
+mode, so that a client can register an existing schema again while a subject is read-only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from stele.errors import (
 
 
 def register_schema(state: State, command: RegisterSchema, stamp: EventMetadata, verdicts: Verdicts) -> Decision:
-    """Register a document, or find that it is registered already."""
+    """Register a document, or return its existing registration."""
     key = command.key
     subject = state.find_subject(key)
     importing = _is_importing(state, key)
@@ -88,9 +88,9 @@ def register_schema(state: State, command: RegisterSchema, stamp: EventMetadata,
 
 
 def _fill_from_latest(state: State, command: RegisterSchema, *, importing: bool) -> tuple[SchemaDocument, Attachments]:
-    """Return the document, taken from the newest version when the command brings none, and its attachments filled in.
+    """Return the document, by default the one of the newest version, and its completed attachments.
 
-    What an import brings was completed where it comes from, so nothing is added to it.
+    Attachments of an import were completed at the source, so nothing is added to them.
     """
     own = Attachments(
         command.references, command.metadata.in_stored_order() if command.metadata else None, command.rule_set or None
@@ -120,7 +120,7 @@ def _find_equal(
     equality, digest = command.equality, b""
     if equality is Equality.DIGEST:
         value = document.digests.get(command.equality_digest)
-        if value is None:  # A format without that digest: its texts are all there is to compare.
+        if value is None:  # A format without that digest: only the texts can be compared.
             equality = Equality.TEXT
         else:
             digest = digest_key(command.equality_digest, value)
@@ -139,8 +139,8 @@ def _find_equal(
 def _find_by_origin(state: State, command: RegisterSchema, document: SchemaDocument) -> Version | None:
     """Return the active version that has the origin URI of the command.
 
-    Raises `AlreadyExists` when that version is another schema, also when it is deleted: a URI that was given out never
-    comes to name another document.
+    Raises `AlreadyExists` if that version is another schema, even if it is deleted: an assigned URI never names another
+    document later.
     """
     there = queries.find_last_version_by_origin(state, command.origin_uri or "")
     if there is None:
@@ -165,16 +165,16 @@ def _is_importing(state: State, key: SubjectKey) -> bool:
 
 
 def _is_repetition(command: RegisterSchema, same: Version, *, importing: bool) -> bool:
-    """Whether a command brings nothing new: the same schema and id, in an import the same number too."""
+    """Return whether a command repeats a registration: the same schema and id, in an import the same number, too."""
     if command.schema_id not in (None, same.schema.schema_id):
         return False
     return not importing or command.version_number in (None, same.version_number)
 
 
 def _same_schema_at(subject: Subject | None, same: Version, version_number: int | None) -> Version:
-    """Return the version of that number where it has the same schema, too.
+    """Return the existing version with this number if its schema is the same, else `same`.
 
-    An import may have brought the same schema several times.
+    An import may have registered the same schema several times.
     """
     there = find_version(subject, version_number) if subject is not None and version_number else None
     return there if there is not None and there.schema is same.schema and there.state is VersionState.ACTIVE else same
@@ -203,7 +203,7 @@ def _require_importable(
 
 
 def _require_new_replica(state: State, command: RegisterSchema) -> None:
-    """Raise `AlreadyExists` where a version has the uid, the URI or the number that a replica brings."""
+    """Raise `AlreadyExists` if a version has the uid, the URI or the number of a replica."""
     if command.uid is None:
         return
     if command.version_number is None:
@@ -253,7 +253,7 @@ def _require_fitting(state: State, command: RegisterSchema, subject: Subject | N
 def _require_no_other_spelling(
     state: State, command: RegisterSchema, subject: Subject | None, document: SchemaDocument
 ) -> None:
-    """Raise `PreconditionFailed` for a version that may be the document and that the caller has not compared."""
+    """Raise `PreconditionFailed` for a later version that may be the same schema, which the caller has not compared."""
     compared_seq = command.compared_seq
     if compared_seq is None or subject is None or not subject.versions or subject.versions[-1].seq <= compared_seq:
         return
@@ -271,7 +271,7 @@ def _require_no_other_spelling(
 def _effective_policy(state: State, command: RegisterSchema, subject: Subject | None) -> Policy:
     """Return the policy in force.
 
-    For a subject about to be created, its dialect's default stands below its own settings.
+    For a subject that does not exist yet, the default of its dialect applies unless it has a policy of its own.
     """
     own = state.settings_at(SettingsLevel(*command.key))
     if subject is None and command.defaults.policy is not None and (own is None or own.policy is None):
@@ -280,7 +280,7 @@ def _effective_policy(state: State, command: RegisterSchema, subject: Subject | 
 
 
 def _policy_events(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
-    """Return the policy a command brings made the subject's own, where another one is in force. Raises `ReadOnly`."""
+    """Return the event that sets the command's policy on the subject, if another one is in force. Raises `ReadOnly`."""
     if command.policy is None or command.policy == _effective_policy(state, command, subject):
         return ()
     level = SettingsLevel(*command.key)
@@ -290,7 +290,7 @@ def _policy_events(state: State, command: RegisterSchema, subject: Subject | Non
 
 
 def _description_events(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
-    """Return what a command says about its subject, where something else is said there. Raises `ReadOnly`."""
+    """Return the event that updates the subject's description, if the command changes it. Raises `ReadOnly`."""
     if command.subject_update is None:
         return ()
     before = (subject.description, subject.labels, subject.dialect_data, subject.default_version) if subject else ("",)
@@ -380,9 +380,10 @@ def _replaced_versions(
 ) -> tuple[int, ...]:
     """Return the numbers of the versions that a registration replaces.
 
-    These are the version that has its number, which only an import meets, and earlier soft-deleted versions of the same
-    schema. A soft-deleted version stays if something refers to it, if the subject never reuses numbers, or if it has an
-    encoding id: data may have been written with it. An import says itself what is soft-deleted.
+    These are the version that has its number, which occurs only in an import, and earlier soft-deleted versions of the
+    same schema. A soft-deleted version stays if another version refers to it, if the subject never reuses numbers, or
+    if it has an encoding id: data may have been written with it. An import replaces no soft-deleted versions, because
+    it lists them itself.
     """
     subject = state.find_subject(command.key)
     own = (version_number,) if subject is not None and find_version(subject, version_number) is not None else ()

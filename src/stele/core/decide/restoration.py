@@ -1,4 +1,4 @@
-"""What a registry does before its first write after it was restored."""
+"""The decision before the first write of a restored registry."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from stele.core.state import State
 
 
 def skip_ids(state: State, command: SkipIds, stamp: EventMetadata) -> Decision:
-    """Leave out ids, in whatever mode the registry is: this changes nothing that anybody reads."""
+    """Skip ids in any mode of the registry: that changes nothing that clients read."""
     return Decision((IdsSkipped(command.schema_ids, command.numbers),), EmptyOutcome())

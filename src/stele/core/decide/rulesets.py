@@ -1,4 +1,4 @@
-"""Which versions of rulesets a registry judges by."""
+"""Decides which versions of rulesets a registry uses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from stele.errors import InvalidName, UnknownRuleset
 
 
 def adopt_rulesets(state: State, command: AdoptRulesets, stamp: EventMetadata) -> Decision:
-    """Take versions over, older ones too: going back is as deliberate. What is in force already is left out.
+    """Adopt versions of rulesets, also older ones: a downgrade is deliberate. Versions already in force are left out.
 
-    Whether a version is installed is not asked here; who asks for one does. Raises `InvalidName`, `UnknownRuleset` for
-    what can be no name or version, `ReadOnly`.
+    Does not check whether a version is installed; the caller does. Raises `InvalidName`, `UnknownRuleset` for an
+    invalid name or version, `ReadOnly`.
     """
     if command.first and state.seq > 0:
         return Decision((), EmptyOutcome())

@@ -1,4 +1,4 @@
-"""Settings and modes of the three levels."""
+"""Decides commands on settings and modes of the three levels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stele.errors import InUse, ModeChangeRefused, PreconditionFailed, SettingNo
 
 
 def change_settings(state: State, command: ChangeSettings, stamp: EventMetadata) -> Decision:
-    """Merge the changes into what the level has. Raises `UnknownRuleset` for what can be no name of one."""
+    """Merge the changes into the level's settings. Raises `UnknownRuleset` for an invalid name of a ruleset."""
     level = _check_level(command.level)
     require_writable(state, level)
     before = state.settings_at(level) or Settings()
@@ -48,7 +48,7 @@ def _policy_at(state: State, level: SettingsLevel) -> Policy:
 
 
 def clear_settings(state: State, command: ClearSettings, stamp: EventMetadata) -> Decision:
-    """Remove the level's settings; the outcome is what they were. A subject without any: `SettingNotFound`."""
+    """Remove the level's settings. The outcome has the old ones. Raises `SettingNotFound` for a subject without any."""
     level = _check_level(command.level)
     before = state.settings_at(level)
     if before is None and level.subject is not None:
@@ -59,7 +59,10 @@ def clear_settings(state: State, command: ClearSettings, stamp: EventMetadata) -
 
 
 def set_mode(state: State, command: SetMode, stamp: EventMetadata) -> Decision:
-    """Set or remove the level's mode. Entering IMPORT needs an empty scope, or force; soft-deleted left-overs go."""
+    """Set or remove the level's mode.
+
+    Entering IMPORT without force needs a level without active versions, and purges its soft-deleted ones.
+    """
     level = _check_level(command.level)
     if command.mode is Mode.FORWARD and level.namespace is not None:
         raise ModeChangeRefused("FORWARD is a mode of the whole registry")
@@ -72,7 +75,7 @@ def set_mode(state: State, command: SetMode, stamp: EventMetadata) -> Decision:
 
 
 def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decision:
-    """Remove the level's mode, with recursive those of the subjects below too; the outcome is what it was."""
+    """Remove the level's mode; with recursive, also those of the subjects below. The outcome has the old mode."""
     level = _check_level(command.level)
     before = state.mode_at(level)
     if before is None and level.subject is not None and not command.recursive:
@@ -89,7 +92,7 @@ def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decisi
 
 
 def _merge_changes(before: Settings, changes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the changes, with what a dialect keeps in `ext` merged member by member: None removes one."""
+    """Return the changes, with `dialect_data` merged member by member: None removes a member."""
     if not changes.get("dialect_data"):
         return changes
     return {**changes, "dialect_data": merge_dialect_data(before.dialect_data, changes["dialect_data"])}
@@ -117,7 +120,10 @@ def _subjects_below(state: State, level: SettingsLevel) -> list[Subject]:
 
 
 def _purge_everything(state: State, level: SettingsLevel) -> Iterator[Event]:
-    """Purges of everything below the level, which must all be soft-deleted and not referred to from elsewhere."""
+    """Yield the events that purge everything below the level.
+
+    All versions must be soft-deleted, and not referred to from elsewhere.
+    """
     subjects = [subject for subject in _subjects_below(state, level) if subject.versions]
     if any(queries.latest_version(subject) is not None for subject in subjects):
         raise ModeChangeRefused("Cannot import since found existing subjects")

@@ -1,4 +1,4 @@
-"""Deciding on subjects: create and describe them, add their codecs, give out their encoding ids."""
+"""Decides commands on subjects: create and describe them, add their codecs, assign their encoding ids."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def create_subject(state: State, command: cmd.CreateSubject, stamp: EventMetadat
     before = state.settings_at(level)
     if command.defaults.policy is None or before is None or before.policy is None:
         return Decision((event,), cmd.EmptyOutcome())
-    # Settings may precede their subject; the policy it is created with is younger than theirs.
+    # Settings may exist before their subject; the policy of its creation is newer than theirs.
     return Decision((event, ev.SettingsChanged(level, replace(before, policy=None))), cmd.EmptyOutcome())
 
 
 def change_subject(state: State, command: cmd.ChangeSubject, stamp: EventMetadata) -> Decision:
-    """Replace what describes a subject."""
+    """Replace the descriptive attributes of a subject."""
     require_subject(state, command.key)
     require_writable(state, SettingsLevel(*command.key))
     if command.default_version is not None:
@@ -64,9 +64,9 @@ def add_codec(state: State, command: cmd.AddCodec, stamp: EventMetadata) -> Deci
 
 
 def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: EventMetadata) -> Decision:
-    """Return the encoding id of (version, codec), given now if it was never given. The codec '' needs no registration.
+    """Return the encoding id of (version, codec), assigned now if it is new. The codec '' needs no registration.
 
-    A soft-deleted version keeps the ids it has and gets no new ones.
+    A soft-deleted version keeps its ids and gets no new ones.
     """
     subject = require_subject(state, command.key)
     if command.codec and command.codec not in (subject.codecs or {}):

@@ -1,4 +1,4 @@
-"""Deciding on several commands at once, each on the state as the ones before it would leave it."""
+"""Decides several commands at once, each on the state that the ones before it would leave."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Decide = Callable[[State, Command, EventMetadata, Verdicts], Decision]
 def decide_transaction(
     state: State, command: Transaction, stamp: EventMetadata, verdicts: Verdicts, decide: Decide
 ) -> Decision:
-    """Return the events of all commands; the state is as before.
+    """Return the events of all commands. The state itself does not change.
 
     Args:
-        state: The state; the events are applied to a draft of it, which is taken back.
-        command: The commands, and what must not have changed since they were made.
+        state: The state. The events are applied to a draft of it, which is rolled back.
+        command: The commands, and the conditions of what must not have changed since they were made.
         stamp: Metadata of the record.
         verdicts: Verdicts so far.
-        decide: Decides on one command.
+        decide: Decides one command.
 
     Raises:
         PreconditionFailed: A namespace or subject is not as the caller saw it.
-        VerdictsRequired: With all that is missing for all commands.
-        SteleError: What the first command raises that is refused.
+        VerdictsRequired: Verdicts are missing; has the questions of all commands.
+        SteleError: What the first refused command raises.
     """
     _require_unchanged(state, command)
     events: list[Event] = []
@@ -55,7 +55,7 @@ def decide_transaction(
             try:
                 decision = decide(state, part, own_stamp, verdicts)
             except VerdictsRequired as undecided:
-                # One question after the other would decide all commands again and again: go on as if allowed.
+                # Continue as if allowed, to collect the questions of all commands before these are decided again.
                 missing += undecided.questions
                 assert isinstance(part, RegisterSchema)
                 decision = decide(state, replace(part, check=CompatibilityCheck.SKIP), own_stamp, verdicts)

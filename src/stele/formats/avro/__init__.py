@@ -1,6 +1,6 @@
 """Apache Avro (specification 1.12): parsing, canonical texts, compatibility, fields, Arrow schema and data.
 
-`AVRO` is the `stele.core.ports.Format`; everything else here is how it is made.
+`AVRO` is the `stele.core.ports.Format`; the other modules implement it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RULESETS = Rulesets(
 
 
 class AvroFormat:
-    """Avro behind the port of formats. Stateless, safe to share between threads."""
+    """Avro as an implementation of the format port. Stateless, safe to share between threads."""
 
     name: str = "avro"
     media_types: Sequence[str] = (
@@ -60,18 +60,20 @@ class AvroFormat:
     prints_faithfully: bool = True
 
     def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> AvroSchema:
-        """Parse a schema document; references map full names to documents, dependencies first. name has no meaning.
+        """Parse a schema document.
+
+        references map full names to documents, dependencies first. name has no effect.
 
         Raises `MalformedSchema` and `UnresolvedReference` with line and column (JSON) or JSON Pointer (schema).
         """
         return _parse.parse(text, references, strict=strict)
 
     def parse_with_any_default(self, text: bytes, references: Mapping[str, bytes]) -> AvroSchema:
-        """As `parse`, but take defaults that do not fit their type."""
+        """Parse as `parse` does, but accept defaults that do not fit their type."""
         return _parse.parse(text, references, strict=True, checks_defaults=False)
 
     def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
-        """Return the text PRINTED as Java does, NORMALIZED, or in Parsing Canonical Form; see `canonical`."""
+        """Return the text in the given form: PRINTED, NORMALIZED or CANONICAL; see the module `canonical`."""
         return _canonical.print_canonical(parsed, form)
 
     def identity_text(self, parsed: AvroSchema) -> bytes:
@@ -79,15 +81,18 @@ class AvroFormat:
         return _canonical.print_identity(parsed)
 
     def digest_text(self, parsed: AvroSchema) -> bytes:
-        """Return the text under the digest `normalized`, which never changes."""
+        """Return the text that the digest `normalized` is computed from. It never changes."""
         return _canonical.print_digest_text(parsed)
 
     def render(self, parsed: AvroSchema, style: str) -> str | None:
-        """`resolved`: printed with the references inlined. None for any other style."""
+        """Return the printed schema with its references inlined for the style `resolved`, None for any other style."""
         return _canonical.print_resolved(parsed).decode() if style == "resolved" else None
 
     def fingerprints(self, parsed: AvroSchema) -> Mapping[str, bytes]:
-        """Return rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
+        """Return the digests rabin (8 bytes), md5 and sha256.
+
+        rabin is big-endian; the single-object encoding requires its bytes in reverse order.
+        """
         return _canonical.compute_fingerprints(_canonical.print_canonical(parsed, TextForm.CANONICAL))
 
     def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
@@ -102,11 +107,11 @@ class AvroFormat:
         return _outline.list_fields(parsed)
 
     def outline(self, parsed: AvroSchema) -> list[OutlineNode]:
-        """Named types with their fields and symbols; see `stele.formats.avro.outline`."""
+        """Return the named types with their fields and symbols; see `stele.formats.avro.outline`."""
         return _outline.build_outline(parsed)
 
     def locator(self, parsed: AvroSchema) -> Callable[[str], OutlineLocation | None]:
-        """Return where in the outline a finding's path leads."""
+        """Return a function from the path of a finding to the declaration in the outline."""
         return _outline.make_locator(parsed)
 
     def positions(self, parsed: AvroSchema, text: bytes) -> Mapping[str, SourcePosition]:
@@ -126,43 +131,43 @@ class AvroFormat:
         return list_exports(text)
 
     def split_types(self, text: bytes) -> SplitDocument:
-        """Return the document and those of the named types that it defines inside."""
+        """Return the document without the named types it defines inside, and these types as documents of their own."""
         from stele.formats.avro.imports import split_types
 
         return split_types(text)
 
     def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
-        """Return the table shape of the data.
+        """Return the Arrow schema of a table of the data.
 
-        Raises `NotInstalled` without pyarrow, `Invalid` when there is no such shape.
+        Raises `NotInstalled` without pyarrow, `Invalid` when no Arrow schema can hold the data.
         """
         from stele.formats.avro.arrow import arrow_schema
 
         return arrow_schema(parsed)
 
     def codec(self, writer: AvroSchema, reader: AvroSchema | None = None) -> AvroCodec:
-        """Encodes and decodes data; see `stele.formats.avro.codec`."""
+        """Return a codec that encodes and decodes data; see `stele.formats.avro.codec`."""
         from stele.formats.avro.codec import AvroCodec
 
         return AvroCodec(writer, reader)
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
-        """The rules of `lint`, each with a sentence."""
+        """The rules of the module `lint`, each with a sentence on what it requires."""
         return _lint.RULES
 
     def lint(self, parsed: AvroSchema, before: AvroSchema | None = None) -> list[Finding]:
-        """Return advice, as warnings; see `stele.formats.avro.lint`."""
+        """Return the findings of the lint rules, as warnings; see `stele.formats.avro.lint`."""
         return _lint.lint_schema(parsed, before)
 
     def to_model(self, parsed: AvroSchema) -> tuple[Model, list[Loss]]:
-        """Return the schema in neutral words; see `stele.formats.avro.to_model`. Raises `TooLarge`."""
+        """Return the neutral model of the schema and the losses; see `to_model`. Raises `TooLarge`."""
         from stele.formats.avro import to_model as _to_model  # a check needs no conversion
 
         return _to_model.to_model(parsed)
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
-        """Return a schema document for a model; see `stele.formats.avro.from_model`.
+        """Return a schema document for a neutral model and the losses; see `stele.formats.avro.from_model`.
 
         Raises `CannotConvert`, `TooLarge`.
         """
@@ -172,4 +177,4 @@ class AvroFormat:
 
 
 AVRO = AvroFormat()
-"""The format, as the entry point `stele.formats` names it."""
+"""The format object that the entry point in the group `stele.formats` names."""

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_COLUMNS: Final = 10_000
-"""Fields at all depths; a type used twice at each of n levels has 2**n."""
+"""Maximum number of fields at all depths. A type that is used twice at each of n levels has 2**n fields."""
 
 MAX_DEPTH: Final = 100
-"""Types inside types; table engines give up far earlier."""
+"""Maximum nesting of types. Table engines fail at far smaller depths."""
 
 _WIDER: Final[dict[frozenset[str], pa.DataType]] = {
     frozenset({"int", "long"}): pa.int64(),
@@ -77,9 +77,9 @@ _LOGICAL: Final[dict[str, pa.DataType]] = {
 
 
 def arrow_schema(schema: AvroSchema) -> pa.Schema:
-    """Return the table shape.
+    """Return the Arrow schema of a table of the data.
 
-    Raises `Invalid` for recursive types, decimals beyond 76 digits, shapes beyond the limits.
+    Raises `Invalid` for recursive types, decimals beyond 76 digits, and schemas beyond the limits.
     """
     mapper = _Mapper()
     root = schema.root
@@ -97,7 +97,7 @@ class _Mapper:
         self.depth = 0
 
     def map_record(self, node: AvroRecord, path: str) -> pa.StructType:
-        """Return the Arrow struct of a record; path names the place in messages."""
+        """Return the Arrow struct of a record. path is its position, for error messages."""
         if node in self.open:
             raise Invalid(f"{path}: {node.name} contains itself, and a table cannot be nested without end")
         self.open.append(node)
@@ -161,7 +161,7 @@ def _doc_metadata(doc: str | None) -> dict[bytes | str, bytes | str] | None:
 
 
 def _plain_kinds(branches: Iterable[AvroType]) -> Iterable[str]:
-    """Kinds, where a logical type counts as a kind of its own."""
+    """Return the kinds of the branches. A logical type counts as a kind of its own."""
     return (str(branch.logical) if branch.logical else branch.kind for branch in branches)
 
 

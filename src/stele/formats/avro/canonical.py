@@ -1,13 +1,13 @@
-"""The model printed: as the Java library prints it, normalized, and as Parsing Canonical Form.
+"""Prints the model: as the Java library prints it, normalized, and as Parsing Canonical Form.
 
-PRINTED     what Java's `Schema.toString` gives: fixed attribute order, unknown attributes kept, a name written with
+PRINTED     what Java's `Schema.toString` returns: fixed attribute order, unknown attributes kept, a name written with
             its namespace only where that differs from the enclosing one; types of references by name.
 NORMALIZED  what Confluent's `normalize` stores: PRINTED, with attributes, aliases and members of defaults sorted,
-            numbers spelled as their types spell them, and empty docs of types gone.
-CANONICAL   Parsing Canonical Form of the specification, references inlined, so that a fingerprint says it all.
+            numbers spelled as their types spell them, and empty docs of types removed.
+CANONICAL   Parsing Canonical Form of the specification, with references inlined, so that a fingerprint covers them.
 
-Two more texts are for comparing only: `print_identity`, which is equal for schemas that Java calls equal, and
-`print_digest_text`, which the digest `normalized` is made of.
+Two more texts are for comparisons only: `print_identity`, which is equal for schemas that Java calls equal, and
+`print_digest_text`, which the digest `normalized` is computed from.
 
 JSON is printed as that library prints it (`to_java_json`): no white space, non-ASCII characters as themselves, control
 characters escaped with upper-case hex, doubles like Java's `Double.toString` (`1.0`, `2.0E10`, `1.0E-4`).
@@ -50,7 +50,7 @@ from stele.formats.avro.model import (
 )
 
 MAX_INLINED: Final = 200
-"""Types inside types once references are inlined: documents may each stay flat and still nest deeply together."""
+"""Maximum nesting of types once references are inlined: flat documents can nest deeply together."""
 
 
 def print_canonical(schema: AvroSchema, form: TextForm) -> bytes:
@@ -65,16 +65,19 @@ def print_canonical(schema: AvroSchema, form: TextForm) -> bytes:
 
 
 def print_identity(schema: AvroSchema) -> bytes:
-    """Return PRINTED with everything sorted that Java's `Schema.equals` compares as a set.
+    """Return PRINTED, but with everything sorted that Java's `Schema.equals` compares as a set.
 
-    Docs count, as they do in Confluent's comparison; whether a record is an error does not.
+    Docs are part of it, as in Confluent's comparison. It does not distinguish error records from other records.
     """
     known = schema.identity_text
     return _print_schema(_IdentityForm(schema.referenced), schema) if known is None else known
 
 
 def _print_and_note_identity(schema: AvroSchema) -> bytes:
-    """Return PRINTED. Where nothing was to be sorted, that is the identity, too, and is kept for it."""
+    """Return PRINTED.
+
+    If nothing had to be sorted, it is also the identity text, and is stored as such in the schema.
+    """
     form = _PrintedForm(schema.referenced)
     text = _print_schema(form, schema)
     if form.is_identity:
@@ -83,12 +86,15 @@ def _print_and_note_identity(schema: AvroSchema) -> bytes:
 
 
 def print_digest_text(schema: AvroSchema) -> bytes:
-    """Return the text under the digest `normalized`. Logs hold that digest, so this text never changes."""
+    """Return the text that the digest `normalized` is computed from.
+
+    Logs hold that digest, so this text never changes.
+    """
     return _print_schema(_DigestForm(schema.referenced), schema)
 
 
 def print_resolved(schema: AvroSchema) -> bytes:
-    """PRINTED with every reference inlined where it is first used: a text that stands alone."""
+    """Return PRINTED with every reference inlined where it is first used, so that the text needs no other document."""
     return _print_schema(_PrintedForm({}), schema)
 
 
@@ -104,7 +110,7 @@ def _too_deep_error() -> MalformedSchema:
 
 
 class _Printer:
-    """Walks the model; a named type is written out where it is first met and by name afterwards."""
+    """Walks the model. A named type is written in full at its first use and by name afterwards."""
 
     def __init__(self, known: Mapping[str, AvroNamedType]) -> None:
         self.known = set(known)
@@ -146,15 +152,18 @@ class _Printer:
         raise NotImplementedError
 
     def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> Any:
-        """Return out with the attributes that the specification does not know; logical is the type they make."""
+        """Add the attributes that the specification does not define to out and return it.
+
+        logical is the logical type that they define.
+        """
         raise NotImplementedError
 
 
 class _PrintedForm(_Printer):
-    """TextForm.PRINTED."""
+    """Prints TextForm.PRINTED."""
 
     is_identity = True
-    """Whether nothing was met that `_IdentityForm` may print otherwise."""
+    """Whether the text so far is the same as `_IdentityForm` prints."""
 
     def print_reference(self, name: str, space: str) -> str:
         return _shorten_name(name, space)
@@ -208,7 +217,7 @@ class _PrintedForm(_Printer):
 
 
 class _IdentityForm(_PrintedForm):
-    """See `print_identity`."""
+    """Prints the text of `print_identity`."""
 
     def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
         for key in sorted(props):
@@ -237,11 +246,11 @@ class _IdentityForm(_PrintedForm):
 
 
 class _NormalizedForm(_IdentityForm):
-    """TextForm.NORMALIZED."""
+    """Prints TextForm.NORMALIZED."""
 
     def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
         first: tuple[str, ...] = ()
-        if logical is not None:  # these stand before the sorted ones, a scale of zero among the sorted ones
+        if logical is not None:  # these come before the sorted attributes; a scale of zero does not
             first = ("logicalType", "precision", "scale") if logical.name == "decimal" else ("logicalType",)
             first = first if logical.scale else first[:2]
         return super().add_props({**out, **{key: props[key] for key in first if key in props}}, props)
@@ -257,7 +266,7 @@ class _NormalizedForm(_IdentityForm):
 
 
 class _DigestForm(_Printer):
-    """See `print_digest_text`: as NORMALIZED, with full names in an order of attributes of its own."""
+    """Prints the text of `print_digest_text`: like NORMALIZED, but with full names and its own order of attributes."""
 
     def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
         for key in sorted(props):
@@ -298,7 +307,7 @@ class _DigestForm(_Printer):
 
 
 class _ParsingCanonicalForm(_Printer):
-    """TextForm.CANONICAL: the specification's transformation, done on the model instead of the text."""
+    """Prints TextForm.CANONICAL: applies the transformation of the specification to the model, not to the text."""
 
     def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> Any:
         return out if len(out) > 1 else out["type"]
@@ -371,7 +380,10 @@ def _spell_default(node: AvroType, value: Any) -> Any:
 
 
 def _round_to_float(value: float) -> float:
-    """Return the double with the fewest digits that reads as the same 32-bit float; the value itself if it has none."""
+    """Return the double with the fewest digits that becomes the same 32-bit float.
+
+    A value outside the range of 32-bit floats is returned as it is.
+    """
     try:
         packed = pack("f", value)
     except OverflowError:
@@ -386,7 +398,7 @@ _CRC_EMPTY: Final = 0xC15D213AA4D7A795
 
 
 def _make_crc_table() -> tuple[int, ...]:
-    """Return the 256 steps of CRC-64-AVRO, one for each value of a byte."""
+    """Return the table of CRC-64-AVRO: 256 entries, one for each value of a byte."""
     table = []
     for value in range(256):
         for _ in range(8):
@@ -399,9 +411,10 @@ _CRC_TABLE: Final = _make_crc_table()
 
 
 def rabin_fingerprint(text: bytes) -> bytes:
-    """CRC-64-AVRO as 8 bytes, big-endian: printed as hex it reads like Java's `Long.toHexString`.
+    """Return the CRC-64-AVRO of a text as 8 bytes, big-endian.
 
-    The header of the single-object encoding wants the same bytes in reverse (little-endian) order.
+    In hex they read like Java's `Long.toHexString`. The header of the single-object encoding requires the same bytes in
+    reverse (little-endian) order.
     """
     value = _CRC_EMPTY
     table = _CRC_TABLE
@@ -411,9 +424,9 @@ def rabin_fingerprint(text: bytes) -> bytes:
 
 
 def compute_fingerprints(canonical: bytes) -> Mapping[str, bytes]:
-    """Return the three digests the specification names, of a text in Parsing Canonical Form.
+    """Return the three digests that the specification names, for a text in Parsing Canonical Form.
 
-    Those of short texts are remembered: schemas that differ in documentation only share this form.
+    The digests of short texts are cached, because schemas that differ only in documentation share this form.
     """
     return _remember_fingerprints(canonical) if len(canonical) <= _SHORT_BYTES else _compute_fingerprints(canonical)
 
@@ -433,12 +446,15 @@ _remember_fingerprints = lru_cache(1024)(_compute_fingerprints)
 _quote = json.encoder.encode_basestring
 _encode = msgspec.json.Encoder().encode
 _MAYBE_DOUBLE = re.compile(r"[:,\[]-?[0-9]+[.e]")
-"""What every double inside a document looks like in the library's JSON; parts of strings may look so, too."""
+"""Matches every double inside a document that msgspec printed. It can also match parts of strings."""
 _LOWER_HEX = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01])([a-f])")
 
 
 def to_java_json(value: Any) -> str:
-    """Return one line of JSON; members keep their order. value is of a JSON document: no double in it is NaN."""
+    """Return a value as one line of JSON. Members keep their order.
+
+    value must come from a JSON document, so it contains no NaN.
+    """
     try:
         # The library's encoder is many times as fast, and differs in hex digits and doubles only.
         printed = _encode([value]).decode()
@@ -452,12 +468,12 @@ def to_java_json(value: Any) -> str:
 
 
 def quote_string(text: str) -> str:
-    """Return a JSON string."""
+    """Return a text as a JSON string."""
     return _raise_hex_digits(_quote(text))
 
 
 def _raise_hex_digits(printed: str) -> str:
-    """Return JSON with the escapes of control characters in upper case."""
+    """Return JSON text with the hex digits of escaped control characters in upper case."""
     if "\\u00" not in printed:
         return printed
     return _LOWER_HEX.sub(lambda match: f"{match[1]}\\u00{match[2]}{match[3].upper()}", printed)
@@ -509,7 +525,7 @@ def format_double(value: float) -> str:
 
 
 def _decompose_double(value: float) -> tuple[str, str, int]:
-    """(sign, significant digits without trailing zeros, exponent of the first digit)."""
+    """Return (sign, significant digits without trailing zeros, exponent of the first digit)."""
     mantissa, _, power = f"{value!r}".lower().partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.removeprefix("-").partition(".")

@@ -1,4 +1,4 @@
-"""Encoding, decoding and validating single data (payload only, no frame, no schema id), and an example of them."""
+"""Encodes, decodes and validates single data (payload only, no frame, no schema id), and makes an example datum."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from stele.formats.avro.scalars import MAX_DIGITS
 
 
 class AvroCodec:
-    """A codec for data of writer, resolved to reader on decoding when given. Safe to share between threads.
+    """A codec for data of the writer's schema. If a reader's schema is given, decoding resolves to it.
 
-    Python types are those of `stele.formats.avro.scalars`; records are dicts. See `decode` and `encode` for what is
-    refused; nothing that is accepted changes its value on the way.
+    Safe to share between threads. Python types are those of `stele.formats.avro.scalars`; records are dicts. See
+    `decode` and `encode` for what is rejected. A value that is accepted is never changed by encoding and decoding.
     """
 
     def __init__(self, writer: AvroSchema, reader: AvroSchema | None = None) -> None:
@@ -66,7 +66,7 @@ class AvroCodec:
         return value
 
     def validate(self, datum: Any) -> list[str]:
-        """Return why the datum does not fit the writer's schema, a sentence with its path each (100 at most)."""
+        """Return why the datum does not fit the writer's schema, each reason a sentence with its path (100 at most)."""
         problems: list[str] = []
         try:
             for sentence in _encode.find_problems(self.writer.root, datum):
@@ -101,13 +101,13 @@ class AvroCodec:
 # A small datum that fits a schema, the same one each time.
 
 MAX_VALUES: Final = 10_000
-"""Values in one example; a type used twice at each of n levels has 2**n."""
+"""Maximum number of values in one example. A type that is used twice at each of n levels has 2**n values."""
 
 MAX_FIXED: Final = 1 << 20
-"""Bytes of a fixed in an example."""
+"""Maximum size in bytes of a fixed in an example."""
 
 MAX_DEPTH: Final = 3
-"""Records inside records; below, arrays, maps and unions stay empty."""
+"""Maximum nesting of records. Deeper, arrays and maps stay empty and unions prefer null."""
 
 _MOMENT: Final = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 _PLAIN: Final[dict[str, Any]] = {
@@ -167,7 +167,10 @@ class _ExampleMaker:
                 return self._make_record(node)
 
     def _wrap_item(self, node: AvroType, empty: Callable[[], Any], wrap: Callable[[Any], Any]) -> Any:
-        """Return one item, or none where that would lead on and on."""
+        """Return a collection of one item, or an empty one.
+
+        It is empty when the item would nest too deeply or has no finite datum.
+        """
         if len(self.open) > MAX_DEPTH:
             return empty()
         try:
@@ -176,7 +179,10 @@ class _ExampleMaker:
             return empty()
 
     def _make_union(self, node: AvroUnion) -> Any:
-        """Return a datum of the first branch with content; deep down null, which ends the recursion."""
+        """Return a datum of the first branch that has one.
+
+        Null is tried last. Below `MAX_DEPTH` it is tried first, which ends recursion.
+        """
         deep = len(self.open) > MAX_DEPTH
         refused = Invalid("no datum fits an empty union")
         for branch in sorted(node.branches, key=lambda branch: (branch.kind == "null") != deep):

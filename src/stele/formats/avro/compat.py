@@ -1,15 +1,21 @@
-"""Whether data of a writer's schema can be read with a reader's schema.
+"""Checks whether data of a writer's schema can be read with a reader's schema.
 
-The verdicts are those of `SchemaCompatibility` of the Java library 1.12 (its rules: names compare without namespace, or
-by a full alias of the reader; a reader's enum default absorbs unknown symbols; the first fitting branch of a union is
-enough; a pair met again inside itself counts as compatible). So are rule names and paths: a path leads through the
-reader's schema, types followed through their names, and a number right after a union counts the *writer's* branches.
+The verdicts are those of `SchemaCompatibility` of the Java library 1.12. Its rules:
 
-Added here: a finding for a reader's field that matches two fields of the writer (Java throws), warnings for changes of
-a logical type, which the binary format cannot show and which turn values silently into others, and a limit: pairs of
-schemas made to explode end with a finding of level UNKNOWN, which refuses, instead of a stack overflow.
+- names compare without namespace, or by a full alias of the reader;
+- a reader's enum default absorbs unknown symbols;
+- the first fitting branch of a union is enough;
+- a pair that occurs again inside itself counts as compatible.
 
-Ruleset `avro-ruby` differs in two points: decimals of equal precision and scale resolve whatever holds them, and
+Rule names and paths are also those of the Java library. A path leads through the reader's schema, and through type
+names into their definitions. A number right after a union counts the *writer's* branches.
+
+Three things are added here. A reader's field that matches two fields of the writer is a finding (Java throws). A change
+of a logical type is a warning: the binary format cannot show it, and it silently turns values into others. The third is
+a limit: a pair of schemas that is made to explode ends with a finding of level UNKNOWN, which refuses the change, in
+place of a stack overflow.
+
+Ruleset `avro-ruby` differs in two points: decimals of equal precision and scale resolve whatever type holds them, and
 inside unions full names must match.
 
 Source: docs/protocols/avro.md#compatibility-rules.
@@ -40,22 +46,22 @@ from stele.formats.avro.model import (
 from stele.formats.avro.resolution import PROMOTIONS
 
 MAX_DEPTH: Final = 220
-"""Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
+"""Maximum nesting of comparisons. Recursive types of coprime periods reach any depth."""
 
 MAX_LOOKS: Final = 200_000
-"""Branches looked at for the one that was meant; beyond, findings name the union only."""
+"""Maximum number of branches searched for the one that was probably meant. Past it, findings name the union only."""
 
 MAX_SKIPPED: Final = 1_500_000
-"""Branches passed over for their names, before a check is given up."""
+"""Maximum number of branches skipped because of their names; past it, the check stops."""
 
 MAX_PAIRS: Final = 120_000
-"""Comparisons in one check: well under a second."""
+"""Maximum number of comparisons in one check. That many take well under a second."""
 
 _NONE: Final[frozenset[str]] = frozenset()
 
 
 class Issue(NamedTuple):
-    """A finding before it is put into words. extra depends on the rule, see `explain_issue`."""
+    """A finding without its explanation. The meaning of extra depends on the rule, see `explain_issue`."""
 
     rule: str
     path: str
@@ -65,7 +71,7 @@ class Issue(NamedTuple):
 
 
 class PairVerdict(NamedTuple):
-    """Whether a pair is compatible, and its issues: one, or a list of lists that may be shared between verdicts."""
+    """Whether a pair is compatible, and its issues: one issue, or nested lists that several verdicts may share."""
 
     fits: bool
     issues: Issues
@@ -77,11 +83,14 @@ _FITS: Final = PairVerdict(True, None)
 
 
 class _BudgetExceeded(Exception):
-    """A limit was reached."""
+    """Raised when a comparison reaches a limit."""
 
 
 def check_compatibility(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list[Finding]:
-    """Return findings in the order of the reader's schema, each once; none that breaks means compatible."""
+    """Return findings in the order of the reader's schema, each once.
+
+    The schemas are compatible if none of the findings is a breaking one.
+    """
     checker = _Checker(ruby=ruby, aliased=_has_field_aliases(reader.root))
     try:
         verdict = checker.compare_types(reader.root, writer.root)
@@ -120,7 +129,7 @@ def _flatten_issues(issues: Issues) -> list[Issue]:
 
 
 class _Checker:
-    """One check: what was compared already, and where it is now."""
+    """The state of one check: the pairs compared so far and the current path."""
 
     def __init__(self, *, ruby: bool, aliased: bool) -> None:
         self.ruby = ruby
@@ -133,7 +142,7 @@ class _Checker:
         self.looks = 0
         self.skipped = 0
         self.ambiguous: list[Issues] = []
-        """Ambiguous fields, also those met in a branch of a union that was tried in vain: Java gives up there."""
+        """Ambiguous fields, including those in branches of a union that did not fit: Java fails there."""
 
     def compare_types(self, reader: AvroType, writer: AvroType, token: str = "") -> PairVerdict:
         """Return the verdict on a pair, one step down the path if token is given.
@@ -198,7 +207,7 @@ class _Checker:
     def _compare_logical_types(
         self, reader: AvroPrimitive | AvroFixed, writer: AvroPrimitive | AvroFixed
     ) -> PairVerdict:
-        """Return a warning when both sides read the same bytes as different things; a precision may grow."""
+        """Return a warning when both sides interpret the same bytes differently. A greater precision is no warning."""
         ours, theirs = reader.logical, writer.logical
         if ours is None or theirs is None or ours == theirs:
             return _FITS
@@ -310,9 +319,10 @@ class _Checker:
         )
 
     def _candidate_branches(self, reader: AvroUnion, writer: AvroType) -> Sequence[AvroType]:
-        """Return the branches that can take a type, in order: for a record, the records of its name only.
+        """Return the branches that can match a type, in order. For a record they are only the records with its name.
 
-        Where fields have aliases all are tried, as Java does: one that fits in vain may be ambiguous inside.
+        If fields have aliases, all branches are returned, as in Java: one that does not fit may contain an ambiguous
+        field.
         """
         if self.aliased or not isinstance(writer, AvroRecord):
             return reader.branches
@@ -444,8 +454,8 @@ def explain_issue(rule: str, path: str, reader: str, writer: str, extra: str = "
     """Return the finding for an issue.
 
     extra is the fixed's name (FIXED_SIZE_MISMATCH), the missing symbols as `[A, B]` (MISSING_ENUM_SYMBOLS), the field's
-    type or the record's name (READER_FIELD_…), what becomes of values (LOGICAL_TYPE_CHANGED), the first reason why the
-    branch that was probably meant does not fit (MISSING_UNION_BRANCH).
+    type or the record's name (READER_FIELD_…), what happens to values (LOGICAL_TYPE_CHANGED), or the first reason why
+    the branch that was probably meant does not fit (MISSING_UNION_BRANCH).
     """
     why, fix = (text.format(reader=reader, writer=writer, extra=extra) for text in _WORDS[rule])
     if rule == "MISSING_UNION_BRANCH" and extra:

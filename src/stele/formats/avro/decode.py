@@ -1,8 +1,8 @@
-"""Bytes into Python values, resolved to a reader's schema (docs/protocols/avro.md#binary-encoding).
+"""Decodes bytes into Python values, resolved to a reader's schema (docs/protocols/avro.md#binary-encoding).
 
 A schema becomes a tree of small functions `(data, position) -> (value, position)`, built once per codec. They accept
-what the specification allows and nothing else: no over-long integers, no index outside an enum or union, no length
-beyond the data, so that a damaged record is an error and not another value.
+only what the specification allows: no over-long integers, no index outside an enum or union, no length beyond the data.
+A damaged record is therefore an error and not another value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 """Reads one value at a position; raises `MalformedData`, or IndexError at the end of the data."""
 
 MAX_EMPTY_ITEMS: Final = 100_000
-"""Items of a type without bytes (null, an empty record) in one datum: their number is not bounded by the data."""
+"""Maximum number of items without bytes (null, an empty record) in one datum.
+
+The length of the data does not limit them.
+"""
 
 
 class MalformedData(Exception):
@@ -45,12 +48,12 @@ class MalformedData(Exception):
         self.offset = offset
 
     def to_decode_error(self) -> DecodeError:
-        """Return the error that callers see."""
+        """Return this error as the `DecodeError` that callers receive."""
         return DecodeError(self.why, offset=self.offset)
 
 
 class CountedBytes(bytes):
-    """The bytes of one datum, with what is left of MAX_EMPTY_ITEMS."""
+    """The bytes of one datum, with the number of empty items that may still follow (see `MAX_EMPTY_ITEMS`)."""
 
     empties = MAX_EMPTY_ITEMS
 
@@ -142,7 +145,7 @@ _PRIMITIVES: Final[dict[str, Read]] = {
 
 
 def _convert_after(read: Read, convert: Callable[[Any], Any]) -> Read:
-    """Return a reader that converts what read returns; a value that cannot be converted is malformed data."""
+    """Return a reader that converts what read returns. A value that cannot be converted raises `MalformedData`."""
 
     def convert_value(data: bytes, at: int) -> tuple[Any, int]:
         raw, end = read(data, at)
@@ -163,12 +166,12 @@ class ReaderBuilder:
     def __init__(self) -> None:
         self.built: dict[tuple[int, int], Read] = {}
         self.counts_empties = False
-        """Whether the functions want `CountedBytes` instead of bytes."""
+        """Whether the functions require `CountedBytes` in place of bytes."""
 
     def build_reader(self, writer: AvroType, reader: AvroType) -> Read:
         """Return a function that reads data of writer as values of reader.
 
-        Data that cannot be resolved raise when they are met.
+        Data that cannot be resolved raise an error only when they are read.
         """
         if isinstance(writer, AvroPrimitive) and isinstance(reader, AvroPrimitive):
             return self._build_scalar(writer, reader)
@@ -331,7 +334,10 @@ def _read_block_size(data: bytes, at: int, *, empty: bool) -> tuple[int, int]:
 
 
 def _default_factory(field: AvroField) -> Callable[[], Any]:
-    """Makes the default of a field; a new one each time when it could be changed by who gets it."""
+    """Return a function that returns the default of a field.
+
+    Lists and dicts are new on each call, because callers can change them.
+    """
     value = make_default(field.type, field.default)
     if isinstance(value, (list, dict)):
         return lambda: make_default(field.type, field.default)
@@ -349,7 +355,10 @@ def _fixed_reader(size: int) -> Read:
 
 
 def _with_logical_type(read: Read, writer: LogicalType | None, reader: LogicalType | None) -> Read:
-    """Return the reader's logical type, in the writer's unit and scale where both are of one family."""
+    """Return a reader that converts to the reader's logical type.
+
+    If the writer's logical type is of the same family, its unit and scale are used.
+    """
     if reader is None:
         return read
     family = reader.name.rpartition("-")[0] or reader.name

@@ -1,10 +1,10 @@
-"""Python values into bytes (Avro 1.12, "Binary Encoding"), and whether values fit.
+"""Encodes Python values into bytes (Avro 1.12, "Binary Encoding"), and checks whether values fit.
 
 A schema becomes a tree of small functions `(out, datum)` that append to a bytearray, built once per codec. What does
-not fit is refused, never bent: no truncated float, no integer beyond its type, no field the schema does not have.
+not fit is rejected, never adjusted: no truncated float, no integer beyond its type, no field the schema does not have.
 
-In a union the branch is the first one that fits, one of Python's own type before one it converts to (3 is an int before
-it is a double). `(name, datum)` chooses a branch by its kind or full name.
+In a union the first branch that fits is used. A branch of the value's own Python type comes before one that it converts
+to (3 is an int before it is a double). `(name, datum)` chooses a branch by its kind or full name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Write = Callable[[bytearray, Any], None]
 """Appends one datum; raises `DatumMismatch`."""
 
 MAX_PROBLEMS: Final = 100
-"""Problems listed for one datum."""
+"""Maximum number of problems listed for one datum."""
 
 
 class DatumMismatch(Exception):
@@ -51,7 +51,7 @@ class DatumMismatch(Exception):
 
 
 def write_long(out: bytearray, value: int) -> None:
-    """A zig-zag variable-length integer."""
+    """Append a 64-bit integer as a zig-zag variable-length integer."""
     value = (value << 1) ^ (value >> 63)
     while value > 127:
         out.append((value & 127) | 128)
@@ -254,12 +254,15 @@ def choose_branch(node: AvroUnion, datum: Any) -> tuple[int, Any]:
 
 
 def find_problems(node: AvroType, datum: Any) -> Iterator[str]:
-    """Yield every reason why datum does not fit, a sentence with its path each; nothing when it fits."""
+    """Yield the reasons why datum does not fit, each a sentence with its path. Yields nothing when it fits."""
     return _ProblemFinder().find_problems(node, datum, "")
 
 
 class _ProblemFinder:
-    """Remembers which parts do not fit which types: else nested unions would be tried exponentially often."""
+    """Finds problems, and caches which values do not fit which types.
+
+    Without the cache, nested unions would take exponential time.
+    """
 
     def __init__(self) -> None:
         self.refuted: set[tuple[int, int]] = set()

@@ -1,4 +1,4 @@
-"""Neutral words as an Avro schema.
+"""Converts the neutral model to an Avro schema.
 
     int8 … int32, uint8, uint16         int
     int64, uint32, integer              long
@@ -9,11 +9,12 @@
     duration                            `duration` of months, days, milliseconds; long for a span of exact length
     any                                 string that holds JSON text
     nullable                            union with null: first, unless there is a default other than null
-    not always there                    the field has a default: its own, else null
-    union                               union; an option whose Avro type is taken already sits in a record of one field
+    optional                            the field has a default: its own, else null
+    union                               union; an option whose Avro type is already used is wrapped in a record of
+                                        one field
 
-Names Avro does not allow are bent and kept in the attribute `stele.name` (symbols in `stele.symbols`); numbers of
-fields and symbols are kept in `stele.number` and `stele.numbers`. `to_model` reads these back.
+Names that Avro does not allow are changed. The original is kept in the attribute `stele.name` (symbols in
+`stele.symbols`), and numbers of fields and symbols in `stele.number` and `stele.numbers`. `to_model` reads these back.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from stele.formats.conversion.model import (
 )
 
 MAX_NODES: Final = 100_000
-"""Types, fields and branches in one document."""
+"""Maximum number of types, fields and branches in one document."""
 
 _SCALARS: Final = {
     ScalarKind.ANY: "string",
@@ -88,7 +89,7 @@ _UNITS: Final = {TimeUnit.SECOND: "millis", TimeUnit.MILLI: "millis", TimeUnit.M
 
 
 def from_model(model: Model) -> tuple[bytes, list[Loss]]:
-    """Return a schema document and what it does not say. Raises `CannotConvert` and `TooLarge`."""
+    """Return a schema document and the losses. Raises `CannotConvert` and `TooLarge`."""
     writer = _SchemaWriter(model)
     try:
         root = writer.add_null(writer.write_type(model.root, "", ""), nullable=model.nullable)
@@ -106,7 +107,7 @@ def _too_deep_error() -> TooLarge:
 
 
 class _SchemaWriter:
-    """Walks the model; a named type is written out where it is first met and by name afterwards."""
+    """Walks the model. A named type is written in full at its first use and by name afterwards."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -154,7 +155,7 @@ class _SchemaWriter:
                 return self._write_named_type(name, path, space)
 
     def add_null(self, written: Any, *, nullable: bool, last: bool = False) -> Any:
-        """Return a type with null among its values, if nullable."""
+        """Return the written type. If nullable, it becomes a union with null."""
         if not nullable or written == "null":
             return written
         branches = written if isinstance(written, list) else [written]
@@ -229,7 +230,7 @@ class _SchemaWriter:
         return list(branches.values()) if len(branches) > 1 else next(iter(branches.values()))
 
     def _branch_label(self, kind: Type, written: Any) -> str:
-        """Return what makes two branches of a union the same to Avro: the kind, or the full name."""
+        """Return the key that Avro requires to be unique among the branches of a union: the kind, or the full name."""
         if isinstance(kind, TypeReference):
             return self.names.full_name(kind.name)
         if isinstance(written, str):
@@ -340,7 +341,7 @@ class _SchemaWriter:
         return out
 
     def _add_optional_loss(self, field: RecordField, default: Any, path: str) -> None:
-        """Say what is written for a member that is missing: what a reader takes for it, else null."""
+        """Note the loss for an optional field: what is written when the member is missing, its default or null."""
         if default is not ABSENT and default is not None:
             self.add_loss(path, "OPTIONAL", "A member that is missing is written as its default.")
         elif field.nullable and field.default is ABSENT:
@@ -350,7 +351,10 @@ class _SchemaWriter:
             self.add_loss(path, "OPTIONAL", "A member that is missing is written as null.")
 
     def _put_default_first(self, field: RecordField) -> Type:
-        """Return the type with the option of the default in front: readers before Avro 1.12 look for it there only."""
+        """Return the type with the option of the default first.
+
+        Readers before Avro 1.12 match a default to the first option only.
+        """
         kind = field.type
         if isinstance(kind, Union) and field.default is not ABSENT and field.default is not None:
             at = self.defaults.find_option(kind, field.default) or 0
@@ -358,7 +362,7 @@ class _SchemaWriter:
         return kind
 
     def _write_default(self, field: RecordField, kind: Type, path: str) -> Any:
-        """Return the default as Avro writes it; ABSENT where there is none, or none that fits."""
+        """Return the default as Avro writes it; ABSENT when there is none or it does not fit."""
         if field.default is ABSENT:
             return ABSENT
         if field.default is None:
@@ -376,7 +380,7 @@ class _SchemaWriter:
 
 
 def _flatten_options(kind: Union) -> list[UnionOption]:
-    """Return the options, those of unions inside unions among them."""
+    """Return the options of a union. Unions among them are replaced by their own options."""
     options: list[UnionOption] = []
     stack = list(reversed(kind.options))
     while stack:
@@ -409,10 +413,10 @@ class _DefaultWriter:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.wrapped: set[Union] = set()
-        """Unions of which some option sits in a record of its own: defaults inside them are left out."""
+        """Unions with an option that is wrapped in a record. Defaults of these unions are left out."""
 
     def find_option(self, kind: Union, value: Any) -> int | None:
-        """Return the index of the option that takes a value; None when none does."""
+        """Return the index of the first option that a value fits; None when it fits none."""
         for at, option in enumerate(kind.options):
             try:
                 from_json_value(self._model, value, option.type)
@@ -422,7 +426,7 @@ class _DefaultWriter:
         return None
 
     def write_default(self, kind: Type, value: Any) -> Any:
-        """Return the default value. Raises `EncodeError` when there is none."""
+        """Return the Avro default for a JSON value of the model. Raises `EncodeError` when there is none."""
         from_json_value(self._model, value, kind)
         try:
             return self._write_value(kind, value)
@@ -514,14 +518,14 @@ RESERVED: Final = frozenset(
         *("record", "error", "enum", "fixed", "array", "map", "union", "request", "error_union"),
     ]
 )
-"""Words that are no names of types."""
+"""Words that are not allowed as names of types."""
 
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _WRONG: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 class _AvroNames:
-    """The Avro names of a model's types; legal names keep themselves, others make room for them."""
+    """The Avro names of a model's types. Legal names stay as they are; the others are changed until they are unique."""
 
     def __init__(self, names: Iterable[str]) -> None:
         wanted = list(names)
@@ -534,7 +538,7 @@ class _AvroNames:
 
     @staticmethod
     def is_legal(name: str) -> bool:
-        """Return whether a dotted name is one to Avro."""
+        """Return whether Avro allows a dotted name."""
         return _DOTTED.fullmatch(name) is not None
 
     def full_name(self, name: str) -> str:
@@ -542,7 +546,10 @@ class _AvroNames:
         return self._full.get(name, name)
 
     def new_full_name(self, name: str, space: str, *, fresh: bool = False) -> str:
-        """Return the full name of a type the model does not have: the same one for the same name, unless fresh."""
+        """Return a unique full name for a type that the model does not have.
+
+        The same name returns the same result each time, unless fresh.
+        """
         if fresh or name not in self._made:
             self._made[name] = self._distinct.claim_name(
                 f"{space}.{_make_legal(name)}" if space else _make_legal(name), "_"
@@ -555,7 +562,10 @@ class _AvroNames:
         return {"name": simple} if own == space else {"name": simple, "namespace": own}
 
     def reference_to(self, full: str, space: str) -> str:
-        """Return a reference to a defined type; a leading dot marks a name that is in no namespace."""
+        """Return a reference to a defined type.
+
+        A leading dot marks a name without a namespace where the name alone would be ambiguous.
+        """
         own, _, simple = full.rpartition(".")
         if own == space:
             return simple

@@ -1,9 +1,9 @@
-"""Which types a document uses and defines, told without its references; and a document taken apart by its types.
+"""Lists the types that a document uses and defines, without its references, and splits a document by its types.
 
-Each named type becomes a document of its own that others refer to. Types that refer to one another in a circle stay
-together, in the document of the one that is defined first. So does a type of the null namespace inside another
-namespace, which has no name there. Documents keep the meaning and the order of what their authors wrote; names and
-defaults are not touched, but for the namespace that a type inherits.
+Each named type becomes a document of its own that the others refer to. Types that refer to each other in a cycle stay
+together, in the document of the type that is defined first. A type of the null namespace inside another namespace
+cannot be referred to there, so it also stays. Documents keep their meaning and the order of their parts. Names and
+defaults are unchanged, but an inherited namespace is written out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stele.formats.json_reader import decode_json
 
 
 def list_imports(text: bytes) -> list[str]:
-    """Return the full names of types that the document uses before it defines them, or without doing so."""
+    """Return the full names of the types that the document uses without an earlier definition."""
     defined: set[str] = set()
     missing: dict[str, None] = {}
     for name, space in _walk_names(decode_json(text), ""):
@@ -89,7 +89,7 @@ class _Splitter:
         self.documents: dict[str, Any] = {}
         """Values of the documents that were taken out, by full name, dependencies first."""
         self._homes: dict[str, str] = {}
-        """By full name of a type that of the one whose document defines it."""
+        """Full name of the type whose document defines a type, by the full name of that type."""
         self._open: list[_Definition] = []
 
     def split_root(self, node: Any) -> Any:
@@ -118,7 +118,7 @@ class _Splitter:
             self._open[-1].used.add(full if full in self._homes else name)
 
     def _take_out(self, node: dict[str, Any], space: str) -> Any:
-        """Return the name of a type whose definition got a document of its own, or a definition that has to stay."""
+        """Return the name of a type that got a document of its own, or the definition of a type that must stay."""
         new, done = self._split_definition(node, space)
         around = {each.name for each in self._open}
         is_bound = any(self._homes.get(name) in around for name in done.used)
@@ -155,7 +155,7 @@ def _is_definition(node: dict[str, Any]) -> bool:
 
 
 def _with_namespace(node: dict[str, Any], space: str) -> dict[str, Any]:
-    """Return a definition that says the namespace it had from around it, behind its name."""
+    """Return a definition that has its inherited namespace as an attribute, right after its name."""
     if not space or "." in node["name"] or isinstance(node.get("namespace"), str):
         return node
     members = {key: value for key, value in node.items() if key != "namespace"}

@@ -1,8 +1,8 @@
-"""Advice on Avro schemas; see `stele.formats.lint` for the rules all languages share and how to silence one.
+"""Lint rules for Avro schemas; see `stele.formats.lint` for the rules all languages share and how to silence one.
 
-The specification has no style guide for names; these are the habits of its own examples and of code generators: types
-UpperCamelCase, fields lower_snake_case or lowerCamelCase, symbols UPPER_SNAKE_CASE. Types that come with references are
-left alone.
+The specification has no style guide for names. The rules follow the habits of its own examples and of code generators:
+types UpperCamelCase, fields lower_snake_case or lowerCamelCase, symbols UPPER_SNAKE_CASE. Types of references are not
+checked.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _LintTarget(NamedTuple):
 
 
 def lint_schema(schema: AvroSchema, before: AvroSchema | None) -> list[Finding]:
-    """Return what the rules object to, in the order of the document."""
+    """Return the findings of the rules, in the order of the document."""
     notes = LintReport()
     records: dict[str, _LintTarget] = {}
     for place in _walk_declarations(schema):
@@ -132,7 +132,7 @@ def _walk_inside(place: _LintTarget) -> Iterator[_LintTarget]:
 
 
 def _lint_named_type(notes: LintReport, place: _LintTarget, node: AvroNamedType, kind: str) -> None:
-    """What holds for records, enums and fixed alike."""
+    """Check what applies to records, enums and fixed alike: name, documentation, namespace."""
     simple = node.name.rpartition(".")[2]
     what = f"the {kind} {simple}"
     common.check_name(notes, place.path, simple, what, common.TYPE_NAME, place.ignored)
@@ -171,7 +171,7 @@ def _lint_enum(notes: LintReport, place: _LintTarget, node: AvroEnum) -> None:
 
 
 def _lint_logical_type(notes: LintReport, place: _LintTarget, node: AvroType) -> None:
-    """A logical type that readers ignore without a word, as the specification tells them to."""
+    """Report a logical type that is not valid; readers ignore it silently, as the specification requires."""
     if isinstance(node, AvroUnion) or node.logical is not None or "logicalType" not in node.props:
         return
     name = node.props["logicalType"]
@@ -196,7 +196,7 @@ def _explain_logical_type(notes: LintReport, name: object, kind: str, props: Pro
 
 
 def _lint_attributes(notes: LintReport, place: _LintTarget, props: Props) -> None:
-    """An attribute that is nearly a known one says nothing."""
+    """Report an attribute whose name is similar to a known one, and so is probably misspelled."""
     for key in props:
         near = None if key in _ATTRIBUTES else notes.nearest_word(key, _ATTRIBUTES, 0.8)
         if near:
@@ -260,7 +260,7 @@ def _lint_union_default(
 
 
 def _base_kind(node: AvroType) -> str:
-    """Return the type a logical type was meant for."""
+    """Return the kind of a type, for a union that of its first branch other than null."""
     if isinstance(node, AvroUnion):
         return next((branch.kind for branch in node.branches if branch.kind != "null"), "null")
     return node.kind
@@ -270,7 +270,7 @@ def _base_kind(node: AvroType) -> str:
 
 
 def _lint_recursion(notes: LintReport, records: Mapping[str, _LintTarget]) -> None:
-    """Records inside themselves, and those of which every value would be infinite."""
+    """Report records that contain themselves, and records of which every value would be infinite."""
     for rule, optional in (("RECURSIVE_TYPE", True), ("UNBOUNDED_RECURSION", False)):
 
         def edges(name: str, optional: bool = optional) -> list[str]:
@@ -284,7 +284,10 @@ def _lint_recursion(notes: LintReport, records: Mapping[str, _LintTarget]) -> No
 
 
 def _records_in(record: AvroRecord, *, optional: bool) -> Iterable[str]:
-    """Return the names of records directly in a record's fields; optional: also behind a choice or a collection."""
+    """Return the names of records directly in a record's fields.
+
+    With optional, records in unions, arrays and maps are included.
+    """
     record_names: dict[str, None] = {}
     waiting: list[AvroType] = [field.type for field in reversed(record.fields)]
     while waiting:
@@ -309,7 +312,7 @@ def _records_in(record: AvroRecord, *, optional: bool) -> Iterable[str]:
 def _lint_record_changes(
     notes: LintReport, record: AvroRecord, known: Mapping[str, AvroRecord], path: str, ignored: frozenset[str]
 ) -> None:
-    """Note what changed in a record that the version before had under the same name, or under an alias."""
+    """Report changes in a record that the previous version had under the same name or under an alias."""
     old = next((known[each] for each in (record.name, *record.aliases) if each in known), None)
     if old is None:
         return
@@ -356,7 +359,7 @@ def _records_by_name(schema: AvroSchema) -> dict[str, AvroRecord]:
 def _lint_logical_changes(
     notes: LintReport, path: str, field: AvroField, old: AvroField, ignored: frozenset[str]
 ) -> None:
-    """Compare the logical types at the same places inside two types."""
+    """Report changed logical types at the same positions inside two versions of a field's type."""
     was = dict(_walk_logical_types(old.type, ""))
     for place, now in _walk_logical_types(field.type, ""):
         if place not in was or was[place] == now:
@@ -371,7 +374,10 @@ def _lint_logical_changes(
 
 
 def _walk_logical_types(node: AvroType, place: str) -> Iterator[tuple[str, LogicalType | None]]:
-    """Yield the logical types in a type by where they are; records inside are compared by themselves."""
+    """Yield the logical types inside a type, each with its position.
+
+    Records inside are skipped, because they are compared separately.
+    """
     match node:
         case AvroArray():
             yield from _walk_logical_types(node.items, place + "[]")

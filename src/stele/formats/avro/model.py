@@ -1,8 +1,8 @@
-"""A parsed Avro schema: immutable nodes that may point back at each other, as recursive types do.
+"""A parsed Avro schema: immutable nodes that can refer back to each other, as recursive types do.
 
-Names are full names (`com.acme.Order`). `props` holds the attributes the specification gives no meaning here, logical
-type attributes among them; `logical` is set only when they are valid (an invalid logical type is ignored, spec 1.12):
-the second half of this file says which logical types exist and on what they may sit.
+Names are full names (`com.acme.Order`). `props` holds the attributes that have no meaning in the specification here,
+including those of logical types. `logical` is set only when they are valid (an invalid logical type is ignored, spec
+1.12). The second half of this file defines which logical types exist and which types they are allowed on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 
 class Absent(Enum):
-    """Stands where a field has no default, because `null` is one."""
+    """Marks a field without a default; None would mean the default `null`."""
 
     NO_DEFAULT = "no default"
 
@@ -40,7 +40,7 @@ class LogicalType(msgspec.Struct, frozen=True):
 
 
 class AvroPrimitive(msgspec.Struct, frozen=True, eq=False):
-    """null, boolean, int, long, float, double, bytes or string; kind is that word."""
+    """A primitive type. kind is null, boolean, int, long, float, double, bytes or string."""
 
     kind: str
     props: Props = NO_PROPS
@@ -48,7 +48,7 @@ class AvroPrimitive(msgspec.Struct, frozen=True, eq=False):
 
 
 class AvroArray(msgspec.Struct, frozen=True, eq=False):
-    """A list of one type."""
+    """An array of one item type."""
 
     items: AvroType
     props: Props = NO_PROPS
@@ -57,7 +57,7 @@ class AvroArray(msgspec.Struct, frozen=True, eq=False):
 
 
 class AvroMap(msgspec.Struct, frozen=True, eq=False):
-    """Values of one type by string key."""
+    """A map from strings to values of one type."""
 
     values: AvroType
     props: Props = NO_PROPS
@@ -66,7 +66,7 @@ class AvroMap(msgspec.Struct, frozen=True, eq=False):
 
 
 class AvroUnion(msgspec.Struct, frozen=True, eq=False):
-    """One of several types."""
+    """A union: a value is of one of its branches."""
 
     branches: tuple[AvroType, ...]
     kind: ClassVar[str] = "union"
@@ -74,7 +74,7 @@ class AvroUnion(msgspec.Struct, frozen=True, eq=False):
 
 
 class AvroFixed(msgspec.Struct, frozen=True, eq=False):
-    """A number of bytes under a name. aliases are full names."""
+    """A named type of a fixed number of bytes. aliases are full names."""
 
     name: str
     size: int
@@ -86,7 +86,7 @@ class AvroFixed(msgspec.Struct, frozen=True, eq=False):
 
 
 class AvroEnum(msgspec.Struct, frozen=True, eq=False):
-    """One of several symbols. default is what a reader takes for a symbol it does not know."""
+    """A named set of symbols. default is the symbol that a reader uses for a symbol it does not know."""
 
     name: str
     symbols: tuple[str, ...]
@@ -127,7 +127,7 @@ class AvroRecord(msgspec.Struct, frozen=True, eq=False):
         return f"Record({self.name!r}, {len(self.fields)} fields)"
 
     def set_fields(self, fields: Mapping[str, AvroField]) -> None:
-        """Set the fields: a record that contains itself has to exist before them."""
+        """Set the fields. They are set after creation because a record can contain itself."""
         msgspec.structs.force_setattr(self, "fields", tuple(fields.values()))
         msgspec.structs.force_setattr(self, "by_name", fields)
 
@@ -144,7 +144,7 @@ TYPE_WORDS: Final = frozenset({*PRIMITIVES, "record", "enum", "array", "map", "u
 
 
 class AvroSchema(msgspec.Struct, frozen=True, eq=False):
-    """What `AVRO.parse` returns: the top type, the named types that came with its references, and its bytes at most.
+    """What `AVRO.parse` returns: the top type, the named types of its references, and its greatest size in bytes.
 
     identity_text is what `print_identity` returns, once it is known.
     """
@@ -205,7 +205,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "uuid": "string",
     "big-decimal": "bytes",
 }
-"""Logical types without attributes, and the primitive they belong on. `uuid` also sits on fixed(16)."""
+"""Logical types without attributes, each with the primitive type it is allowed on. `uuid` can also be on fixed(16)."""
 
 _NAMES: Final[Mapping[str, LogicalType]] = {name: LogicalType(name) for name in (*PLAIN, "duration")}
 _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
@@ -252,7 +252,7 @@ _STEPS: Final[Mapping[str, int]] = {"millis": 0, "micros": 3, "nanos": 6}
 
 
 def time_unit_of(logical: LogicalType | None) -> tuple[str, str] | None:
-    """Return the kind and unit of a time with a unit (`local-timestamp`, `micros`), None for any other logical type."""
+    """Return (kind, unit) of a logical type with a time unit (`local-timestamp`, `micros`); None for any other."""
     kind, _, unit = logical.name.rpartition("-") if logical is not None else ("", "", "")
     return (kind, unit) if unit in _STEPS else None
 

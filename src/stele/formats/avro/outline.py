@@ -1,10 +1,10 @@
-"""What a schema declares: its outline, its fields, and where they stand in the text.
+"""The declarations of a schema: its outline, its fields, and their positions in the text.
 
 An outline is the list of named types with their fields and symbols, for comparing versions. Fields are for search and
 pages, positions for findings.
 
-Named types stand side by side under their full names, wherever they were written; a schema without a named top type
-begins with a node `/`. Types of references are not listed: they belong to their own schema.
+Named types are listed side by side under their full names, wherever they are defined. A schema whose top type has no
+name begins with a node `/`. Types of references are not listed, because they belong to their own schemas.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from stele.formats.json_reader import decode_json, locate_values
 from stele.formats.outline_builder import OutlineBuilder
 
 ROOT: Final = "/"
-"""Path of a top type without a name; findings call the top type so, too."""
+"""Path of a top type without a name. Findings use the same path for the top type."""
 
 _DECIMAL: Final = frozenset({"logicalType", "precision", "scale"})
 
@@ -50,7 +50,10 @@ def build_outline(schema: AvroSchema) -> list[OutlineNode]:
 
 
 def make_locator(schema: AvroSchema) -> Callable[[str], OutlineLocation | None]:
-    """Follows the paths of compatibility findings: through names of types, fields counted by position."""
+    """Return a function that follows the paths of compatibility findings to declarations.
+
+    These paths lead through names of types, and count fields by position.
+    """
     return lambda path: _locate_path(schema, path)
 
 
@@ -72,7 +75,10 @@ class _Outliner:
         return self.outline.nodes
 
     def _add_named_type(self, node: AvroNamedType) -> None:
-        """Types are the same by their simple names, as readers match them; the top type is always the top type."""
+        """Add a named type.
+
+        Its identity is its simple name, as for readers. The top type of one version corresponds to that of the other.
+        """
         kind = "error" if isinstance(node, AvroRecord) and node.error else node.kind
         attributes = {"doc": node.doc or "", "aliases": ", ".join(sorted(node.aliases))}
         if isinstance(node, AvroFixed):
@@ -171,7 +177,7 @@ def format_type(node: AvroType) -> str:
 
 
 def _walk_type(node: AvroType, place: str) -> Iterator[tuple[str, AvroType]]:
-    """Yield a type and all it is made of up to names, each with the words that lead there."""
+    """Yield a type and all its parts up to named types, each with the words of the path to it."""
     yield place, node
     match node:
         case AvroArray():
@@ -186,12 +192,12 @@ def _walk_type(node: AvroType, place: str) -> Iterator[tuple[str, AvroType]]:
 
 
 def _type_names(node: AvroType) -> list[str]:
-    """Return the full names of the types that a type is made of."""
+    """Return the full names of the named types in a type."""
     return [part.name for _, part in _walk_type(node, "") if isinstance(part, AvroNamedType)]
 
 
 def _format_type_props(node: AvroType) -> dict[str, str]:
-    """Return attributes of unnamed types that the specification does not know, behind where they stand."""
+    """Return the attributes of unnamed types that the specification does not define, each with its path as a prefix."""
     attributes: dict[str, str] = {}
     for place, part in _walk_type(node, "type "):
         if isinstance(part, AvroPrimitive | AvroArray | AvroMap):
@@ -203,7 +209,7 @@ def _format_type_props(node: AvroType) -> dict[str, str]:
 
 
 def _format_props(props: Props, *, hide: bool = False) -> Mapping[str, str]:
-    """Return further attributes as JSON; hide leaves out those the text of a valid logical type tells."""
+    """Return further attributes as JSON. hide leaves out those that the text of a valid logical type already shows."""
     return {word: to_java_json(value) for word, value in props.items() if not (hide and word in _DECIMAL)}
 
 
@@ -259,16 +265,16 @@ def _can_enter(node: AvroType, step: str) -> bool:
 # All fields of a schema by dotted path, for search, pages and lint.
 
 MAX_FIELDS: Final = 10_000
-"""The list ends here: a type used twice at each of n levels has 2**n fields."""
+"""Maximum length of the list. A type that is used twice at each of n levels has 2**n fields."""
 
 MAX_DEPTH: Final = 100
-"""Records inside records that are listed."""
+"""Maximum nesting of records that are listed."""
 
 
 def list_fields(schema: AvroSchema) -> list[Field]:
-    """Return fields depth first; `[]` enters an array, `{}` a map.
+    """Return fields depth first. In a path, `[]` enters an array, `{}` a map.
 
-    A record inside itself is named, not entered again.
+    A record inside itself is listed, but its fields are not listed again.
     """
     lister = _FieldLister()
     lister.list_type(schema.root, "")
@@ -281,7 +287,7 @@ class _FieldLister:
         self.open: list[AvroRecord] = []
 
     def list_type(self, node: AvroType, path: str) -> None:
-        """List what is below a type that stands at path."""
+        """Add the fields below a type that is at path."""
         while isinstance(node, (AvroArray, AvroMap)):
             path += "[]" if isinstance(node, AvroArray) else "{}"
             node = node.items if isinstance(node, AvroArray) else node.values
@@ -319,7 +325,7 @@ def locate_declarations(text: bytes) -> dict[str, SourcePosition]:
 
 
 def _walk_names(node: Any, pointer: str, space: str) -> Iterator[tuple[str, str]]:
-    """Yield (name, JSON Pointer) of what a valid type declares; space is the namespace in force."""
+    """Yield (name, JSON Pointer) of each declaration in a valid type. space is the enclosing namespace."""
     if isinstance(node, list):
         for index, branch in enumerate(node):
             yield from _walk_names(branch, f"{pointer}/{index}", space)

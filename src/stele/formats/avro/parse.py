@@ -1,9 +1,9 @@
-"""JSON text into the model.
+"""Parses JSON text into the model.
 
-Strict parsing accepts what the Java library accepts, types named like kinds of types (`record`, `error`) and the empty
-union among it. It refuses what readers of the data trip over: names outside the specification, duplicate fields and
-branches, defaults of a wrong type, decimals that contradict themselves. Lenient parsing takes whatever still has one
-meaning. What a default value may be is the table of field default values of Avro 1.12.
+Strict parsing accepts what the Java library accepts, including types named like kinds of types (`record`, `error`) and
+the empty union. It rejects what causes errors for readers of the data: names outside the specification, duplicate
+fields and branches, defaults of a wrong type, decimals that contradict themselves. Lenient parsing accepts everything
+that still has one meaning. Valid defaults are those of the table of field default values of Avro 1.12.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from stele.formats.avro.scalars import make_converter
 from stele.formats.json_reader import decode_json
 
 MAX_NESTING: Final = 200
-"""Types inside types, written out in one document."""
+"""Maximum nesting of types that are written out in one document."""
 
 _NAME_RULE: Final = "letters, digits and _, not starting with a digit"
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
@@ -54,16 +54,17 @@ _ENUM_KEYS: Final = _TYPE_KEYS | {"default"}
 _FIELD_KEYS: Final = frozenset({"name", "type", "doc", "default", "order", "aliases"})
 _SCHEMA_BYTES: Final = 1024
 _BYTES_PER_BYTE: Final = 32
-"""Measured: so much memory takes a parsed schema at most, and each byte of its texts: those of empty objects most."""
+"""Maximum memory of a parsed schema for each byte of its texts, as measured. Texts of empty objects need the most."""
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 
 
 def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool, checks_defaults: bool = True) -> AvroSchema:
-    """Parse a document after the documents it refers to (given in dependency order).
+    """Parse a document after the documents it refers to, which are given in dependency order.
 
-    References were checked when they were registered, so they are read leniently. checks_defaults says whether a strict
-    parser refuses defaults that do not fit their type. Raises `MalformedSchema` with line
-    and column or JSON Pointer, and `UnresolvedReference`.
+    References were checked when they were registered, so they are parsed leniently. checks_defaults is whether a strict
+    parser rejects defaults that do not fit their type.
+
+    Raises `MalformedSchema` with line and column or JSON Pointer, and `UnresolvedReference`.
     """
     names: dict[str, AvroNamedType] = {}
     origins: dict[str, str] = {}
@@ -96,7 +97,10 @@ def _parse_document(
 
 
 class _ParseFault(Exception):
-    """What is wrong at a place; the place is gathered while the call stack unwinds, so correct schemas pay nothing."""
+    """Raised for an error at a position.
+
+    The path is built while the call stack unwinds, so valid schemas have no extra cost.
+    """
 
     def __init__(self, why: str, expected: str | None = None, *, at: str = "", missing: bool = False) -> None:
         super().__init__(why)
@@ -106,21 +110,21 @@ class _ParseFault(Exception):
         self.tokens = [at] if at else []
 
     def prefix_path(self, *tokens: str | int) -> _ParseFault:
-        """Return the fault with tokens put before its path, as it is seen from further out."""
+        """Add tokens in front of the path, for an enclosing value. Return the fault itself."""
         self.tokens.extend(str(token) for token in reversed(tokens))
         return self
 
     def to_malformed_schema(self) -> MalformedSchema:
-        """Return the error that callers see."""
+        """Return this fault as the error that callers receive."""
         tokens = (token.replace("~", "~0").replace("/", "~1") for token in reversed(self.tokens))
         kind = UnresolvedReference if self.missing else MalformedSchema
         return kind(self.why, path="/" + "/".join(tokens), expected=self.expected)
 
 
 class _Parser:
-    """Parses one document into names, which other documents of the same schema share.
+    """Parses one document. The dictionary names is shared by all documents of a schema.
 
-    origins says which reference defined a name.
+    origins gives the reference that defined a name.
     """
 
     def __init__(
@@ -149,7 +153,7 @@ class _Parser:
         return parsed_type
 
     def _find_named_type(self, name: str, space: str) -> AvroNamedType:
-        """Return a named type by name: of the namespace in force, else of none, as the Java library looks it up."""
+        """Return a named type by name: first in the enclosing namespace, then in none, as the Java library does."""
         names = self.names
         named_type = None
         if "." not in name and space:
@@ -369,7 +373,10 @@ class _Parser:
         return aliases
 
     def _parse_order(self, value: Any) -> str:
-        """Read in any case, as the Java library does: Confluent's normalized texts say ASCENDING."""
+        """Return a sort order in lower case.
+
+        Any case is accepted, as in the Java library: Confluent's normalized texts have ASCENDING.
+        """
         order = value.lower() if type(value) is str else ""
         if order not in _ORDERS:
             if self.strict:
@@ -381,7 +388,7 @@ class _Parser:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text is [A-Za-z_][A-Za-z0-9_]*: in ASCII, Python's identifiers are just that."""
+    """Return whether a text matches [A-Za-z_][A-Za-z0-9_]*: these are Python's identifiers in ASCII."""
     return text.isascii() and text.isidentifier()
 
 
@@ -421,18 +428,19 @@ _NOT_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 def find_default_fault(node: AvroType, value: Any, incomplete: AvroRecord | None = None) -> str | None:
-    """Return why value is no default for node, as the end of a sentence; None when it is one.
+    """Return why value is not a valid default for node, as the end of a sentence; None when it is valid.
 
-    A union takes a default of any branch (since Avro 1.12; before, of the first). incomplete is the record the field is
-    in: it has no fields yet, so it can have no default values inside itself.
+    A default of a union can fit any branch (since Avro 1.12; before, only the first). incomplete is the record that the
+    field belongs to: it has no fields yet, so a default value inside itself is not valid.
     """
     return _DefaultChecker(incomplete).find_fault(node, value)
 
 
 def make_default(node: AvroType, value: Any) -> Any:
-    """Return a new Python value of a default: bytes from characters, logical types and inner defaults converted.
+    """Return a new Python value for a default.
 
-    A default that does not fit (read leniently) stays the JSON value it is.
+    Characters become bytes, and logical types and inner defaults are converted. A default that does not fit (after
+    lenient parsing) stays the JSON value that it is.
     """
     match node:
         case AvroUnion():
@@ -472,7 +480,7 @@ def _to_double(value: Any) -> float:
 
 
 class _DefaultChecker:
-    """Remembers what it refuted: else nested unions would be tried again and again, exponentially."""
+    """Checks defaults, and caches what does not fit: nested unions would otherwise take exponential time."""
 
     def __init__(self, incomplete: AvroRecord | None) -> None:
         self.incomplete = incomplete

@@ -1,4 +1,4 @@
-"""Which parts of a reader's schema take which parts of a writer's (Avro 1.12, "Schema Resolution")."""
+"""Matches the parts of a reader's schema to those of a writer's (Avro 1.12, "Schema Resolution")."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "string": frozenset({"bytes"}),
     "bytes": frozenset({"string"}),
 }
-"""By the reader's type, the writer's types it also reads."""
+"""Kinds of the writer's types that a reader's type reads by promotion, by the kind of the reader's type."""
 
 
 def find_best_branch(writer: AvroType, reader: AvroUnion) -> AvroType | None:
-    """Return the branch of a reader's union that takes a writer's type: the same, then renamed, then promoted."""
+    """Return the branch of a reader's union that reads a writer's type; None when there is none.
+
+    The same type is preferred to a renamed one, and that to a promotion.
+    """
     for matches in (_is_same_type, _is_renamed_type, _is_promoted):
         for branch in reader.branches:
             if matches(writer, branch):
@@ -51,7 +54,10 @@ def _is_promoted(writer: AvroType, reader: AvroType) -> bool:
 
 
 def map_fields(writer: AvroRecord, reader: AvroRecord) -> dict[str, AvroField] | str:
-    """Return the reader's field each of the writer's fields goes to, or why the records cannot be resolved."""
+    """Return the reader's field for each of the writer's fields that has one, by the writer's field name.
+
+    Returns an error text if the records cannot be resolved.
+    """
     sources: dict[str, AvroField] = {}
     for field in reader.fields:
         names = dict.fromkeys((field.name, *field.aliases))
@@ -68,7 +74,7 @@ def is_empty(node: AvroType, known: dict[int, bool] | None = None) -> bool:
     known = {} if known is None else known
     if isinstance(node, AvroRecord):
         if id(node) not in known:
-            known[id(node)] = True  # met again inside itself it adds nothing of its own
+            known[id(node)] = True  # a record inside itself adds nothing of its own
             known[id(node)] = all(is_empty(field.type, known) for field in node.fields)
         return known[id(node)]
     return node.kind == "null" or (isinstance(node, AvroFixed) and node.size == 0)

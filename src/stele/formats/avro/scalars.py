@@ -1,11 +1,11 @@
-"""Python values of types without parts: what fits, and logical types to and from what is on the wire.
+"""Python values of scalar types: what fits, and conversion of logical types to and from the encoded value.
 
     null None · boolean bool · int, long int · float, double float · string str · bytes, fixed bytes · enum str
     decimal Decimal · uuid UUID · date date · time-* time · timestamp-* datetime in UTC · local-timestamp-* naive
     timestamps in nanoseconds, duration and big-decimal stay int and bytes: Python has no type that holds them
 
-Where a logical type is expected the raw value (an int, bytes) is taken as well. Naive datetimes are refused for
-timestamps: what zone they mean would be a guess.
+For a logical type the raw value (an int, bytes) is accepted too. Naive datetimes are rejected for timestamps, because
+their time zone is not known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from uuid import UUID
 from stele.formats.avro.model import AvroEnum, AvroFixed, AvroPrimitive, LogicalType
 
 Problem = str
-"""The end of a sentence that starts with a path: what is wrong there."""
+"""What is wrong with a value, as the end of a sentence that starts with a path."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - local timestamps have no zone on purpose
@@ -30,19 +30,19 @@ _MAX_FLOAT: Final = 3.4028235677973366e38
 _MICROS: Final = {"millis": 1000, "micros": 1}
 
 MAX_DIGITS: Final = 10_000
-"""Decimals of a greater precision stay bytes: turning millions of digits into a number takes minutes."""
+"""Maximum precision of decimals that are converted. Others stay bytes: converting millions of digits takes minutes."""
 
 _EXACT: Final = Context(prec=MAX_DIGITS, Emax=10 * MAX_DIGITS, Emin=-10 * MAX_DIGITS)
-"""Arithmetic in which moving the point of a decimal never rounds."""
+"""Arithmetic context in which moving the decimal point never rounds."""
 
 
 # --- from the wire --------------------------------------------------------------------------------------------------
 
 
 def make_converter(logical: LogicalType | None) -> Callable[[Any], Any] | None:
-    """Return what turns a raw value into the Python value of a logical type; None when it stays as it is.
+    """Return a function from a raw value to the Python value of a logical type; None if none is needed.
 
-    The function raises ValueError or OverflowError for values beyond the type.
+    The function raises ValueError or OverflowError for values outside the range of the type.
     """
     if logical is None:
         return None
@@ -204,7 +204,7 @@ def _decimal_problem(logical: LogicalType, datum: Decimal) -> Problem | None:
 
 
 def describe_datum(datum: Any) -> str:
-    """Return a datum and its type, short."""
+    """Return a short text with a datum and its type."""
     text = repr(datum)
     text = text if len(text) <= 40 else text[:39] + "…"
     return f"{text} ({type(datum).__name__})"

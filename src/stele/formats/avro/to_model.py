@@ -1,12 +1,12 @@
-"""An Avro schema in neutral words.
+"""Converts an Avro schema to the neutral model.
 
     int, long                      int32, int64
     decimal, uuid, date, time-*, timestamp-*, local-timestamp-*, duration      the types of those names
     ["null", T], [T, "null"]       T, nullable; other unions of T beside null likewise
     union of several               a union whose options have the branch's name
 
-What has no place in the model is reported: sort orders, unknown attributes, names of fixed types that a decimal, uuid
-or duration sits on. Attributes `from_model` writes (`stele.name` …) are read back.
+What the model cannot express is reported as a loss: sort orders, unknown attributes, names of fixed types that hold a
+decimal, uuid or duration. The attributes that `from_model` writes (`stele.name` …) are read back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NUMBERS: Final = "stele.numbers"
 """Attribute of an enum: the numbers of its symbols, in order, in languages that number symbols."""
 
 MAX_DEPTH: Final = 90
-"""Types inside types that are converted; documents that nest deeper are refused."""
+"""Maximum nesting of types that are converted; documents that nest deeper are rejected."""
 
 _PLAIN: Final = {
     "null": ScalarKind.NULL,
@@ -53,7 +53,7 @@ _LOGICAL: Final = frozenset({"logicalType", "precision", "scale"})
 
 
 def to_model(schema: avro.AvroSchema) -> tuple[neutral.Model, list[Loss]]:
-    """Return the model, and what it cannot say. Raises `TooLarge` for types nested deeper than `MAX_DEPTH`."""
+    """Return the model and the losses. Raises `TooLarge` for types nested deeper than `MAX_DEPTH`."""
     reader = _SchemaReader()
     try:
         root, nullable = reader.read_type(schema.root, "")
@@ -70,7 +70,7 @@ def _too_deep_error() -> TooLarge:
 
 
 class _SchemaReader:
-    """Walks the schema; named types are read in their turn, defaults when every type is known."""
+    """Walks the schema. Named types are read after the type that refers to them, defaults when every type is known."""
 
     def __init__(self) -> None:
         self.types: dict[str, neutral.NamedType | None] = {}
@@ -81,11 +81,11 @@ class _SchemaReader:
         self.depth = 0
 
     def add_loss(self, path: str, what: str, why: str) -> None:
-        """Note a loss that no datum is hurt by: all of Avro's data have a place in the model."""
+        """Note a loss that affects no datum: the model can hold all data of Avro."""
         self.losses.append(Loss(path, what, why))
 
     def read_type(self, node: avro.AvroType, path: str) -> tuple[neutral.Type, bool]:
-        """Return the type, and whether null is a value of it."""
+        """Return the type, and whether it allows null."""
         if self.depth >= MAX_DEPTH:
             raise _too_deep_error()
         self.depth += 1
@@ -139,7 +139,11 @@ class _SchemaReader:
         return neutral.Scalar(_PLAIN[node.kind])
 
     def _read_union(self, node: avro.AvroUnion, path: str, *, null_last: bool = False) -> tuple[neutral.Type, bool]:
-        """null_last is whether null will stand last when the union is written anew: beside a default only."""
+        """Return the type, and whether it allows null.
+
+        null_last is whether null becomes the last branch when the union is written again. That happens only with a
+        default.
+        """
         others = [branch for branch in node.branches if branch.kind != "null"]
         nullable = len(others) < len(node.branches)
         if not node.branches:
@@ -172,7 +176,7 @@ class _SchemaReader:
         return name
 
     def read_pending(self) -> None:
-        """Read the named types met so far, and those met on the way."""
+        """Read the named types found so far, and those found while reading them."""
         while self.pending:
             name, node, path = self.pending.pop(0)
             self.types[name] = self._read_definition(name, node, path)

@@ -1,4 +1,7 @@
-"""One schema language into another: to the neutral model and on, with the target's own parser as the last word."""
+"""Converts a schema from one language to another through the neutral model.
+
+The result is checked by the target's own strict parser.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from stele.formats.conversion.model import Loss, Model
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """The schema in the target's words, and what it does not say: losses of reading first, then of writing."""
+    """A converted schema, and what it cannot express: losses of reading first, then of writing."""
 
     text: bytes
     losses: list[Loss]
@@ -27,8 +30,8 @@ class Conversion(msgspec.Struct, frozen=True):
 def convert_schema(source: Format[Any], parsed: Parsed, target: Format[Any]) -> Conversion:
     """Convert a schema of source, parsed by it, to target.
 
-    Raises `CannotConvert` when a format takes no part in conversions or target has no schema for this one, `TooLarge`
-    past the limits of either.
+    Raises `CannotConvert` when a format does not support conversions or target has no valid schema for this one.
+    Raises `TooLarge` past the limits of either format.
     """
     if not isinstance(source, ToModel):
         raise CannotConvert(f"schemas of the format {source.name} cannot be converted")
@@ -41,7 +44,7 @@ def convert_schema(source: Format[Any], parsed: Parsed, target: Format[Any]) -> 
 
 
 def write_model(model: Model, target: Format[Any]) -> Conversion:
-    """Return a model as a schema of target. Raises as `convert_schema`."""
+    """Return a model as a schema of target. Raises the errors of `convert_schema`."""
     if not isinstance(target, FromModel):
         raise CannotConvert(f"no schema can be converted to the format {target.name}")
     try:

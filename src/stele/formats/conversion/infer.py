@@ -1,20 +1,20 @@
-"""A schema from samples of its data.
+"""Infers a schema from samples of its data.
 
     whole numbers                      int64; beyond 64 bits integer
     whole and other numbers            float64; number where a float would change a whole number
     Decimal                            decimal of the digits seen
-    strings                            string; uuid, date or timestamp where every string at the place is one, in ISO
-                                       8601 or RFC 3339 (a switch turns this off); an enumeration only on request
-    object                             record: a member some objects lack is not required; map where the names look
-                                       like keys (see `MIN_KEYS`)
-    several of these at one place      union
+    strings                            string; uuid, date or timestamp where every string at the position is one, in
+                                       ISO 8601 or RFC 3339 (an option turns this off); enumeration only on request
+    object                             record: a member that some objects lack is not required; map where the names
+                                       look like keys (see `MIN_KEYS`)
+    several of these at one position   union
     null                               nullable
 
-The outcome depends on the samples alone, not on their order. Members stand in the order of their mean position.
+The result depends on the samples alone, not on their order. Members are in the order of their mean position.
 
-Samples are summed up one by one in a `ValueShape` of bounded size. Shapes of two sets can be merged to the shape of
-their union, in any order and grouping, with the same outcome: a shape keeps sums, extremes and intersections, never
-"the first" of anything.
+Samples are summed up one by one in a `ValueShape` of bounded size. The shapes of two sets can be merged to the shape of
+their union, in any order and grouping, with the same result: a shape keeps sums, extremes and intersections, never "the
+first" of anything.
 """
 
 from __future__ import annotations
@@ -57,11 +57,13 @@ from stele.formats.conversion.model import (
 )
 
 MIN_KEYS: Final = 20
-"""Names that make an object a map at the least; there must be as many objects, no name in more than one of
-`SHARE` of them, and one kind of value behind all names."""
+"""Minimum number of member names, and of objects, for objects to become a map.
+
+In addition, no name may be in more than one of `SHARE` objects, and the values of all names must be of one kind.
+"""
 
 SHARE: Final = 5
-"""See `MIN_KEYS`."""
+"""Number of objects of which at most one may have a given name, for objects to become a map; see `MIN_KEYS`."""
 
 _LONG: Final = 2**63
 _MAX_DIGITS: Final = 1_000
@@ -78,10 +80,10 @@ _PLAIN: Final[dict[str, Type]] = {
 
 
 class InferOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a schema is inferred to.
+    """Options of the inference.
 
-    notations     whether strings that are all times or ids in a known notation become times or ids
-    enumerations  most different strings of an enumeration, where strings repeat; 0 for no enumerations
+    notations     whether strings become times or ids when all of them have that notation
+    enumerations  maximum number of distinct strings of an enumeration, where strings repeat; 0 for no enumerations
     """
 
     notations: bool = True
@@ -89,7 +91,7 @@ class InferOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Samples:
-    """An accumulator: `add` samples, `merge` what others saw, ask for the `model`. Memory is bounded by the shape."""
+    """Collects samples: `add_sample` adds one, `merge` those of another collector. Memory is bounded."""
 
     def __init__(self, options: InferOptions | None = None) -> None:
         self.options = options or InferOptions()
@@ -98,19 +100,20 @@ class Samples:
         self._budget = ShapeBudget()
 
     def add_sample(self, value: Any) -> None:
-        """Add a sample. Raises `Invalid` for types no schema has, `TooLarge` past the limits of `shape`."""
+        """Add a sample. Raises `Invalid` for types that no schema has, `TooLarge` past the limits of this module."""
         self._shape.add(value, self.options.enumerations, self._budget)
         self.count += 1
 
     def merge(self, other: Samples) -> None:
-        """Add what another one saw, as if its samples had been added here. Raises `TooLarge`."""
+        """Add the samples of another collector, as if they had been added here. Raises `TooLarge`."""
         self._shape.merge(other._shape, self.options.enumerations, self._budget)
         self.count += other.count
 
     def build_model(self, name: str = "Record") -> Model:
-        """Return the shape as a model; name is that of the top record, others are called after their path below it.
+        """Return the model of the samples.
 
-        Raises `InvalidRequest` when there were no samples.
+        name is the name of the top record; other types are named after their path below it. Raises `InvalidRequest`
+        when there are no samples.
         """
         if not self.count:
             raise InvalidRequest("there are no samples to infer a schema from")
@@ -118,7 +121,7 @@ class Samples:
 
 
 def infer_model(samples: Iterable[Any], *, name: str = "Record", options: InferOptions | None = None) -> Model:
-    """Return the model of all samples. Raises as `Samples`."""
+    """Return the model of all samples. Raises the errors of `Samples`."""
     accumulator = Samples(options)
     for sample in samples:
         accumulator.add_sample(sample)
@@ -126,12 +129,12 @@ def infer_model(samples: Iterable[Any], *, name: str = "Record", options: InferO
 
 
 def model_from_shape(shape: ValueShape, *, name: str = "Record", options: InferOptions | None = None) -> Model:
-    """Return the model of a shape, however it was gathered."""
+    """Return the model of a shape."""
     return _ModelBuilder(options or InferOptions()).build_model(shape, name)
 
 
 class _ModelBuilder:
-    """Turns shapes into types."""
+    """Converts shapes to types."""
 
     def __init__(self, options: InferOptions) -> None:
         self.options = options
@@ -139,12 +142,12 @@ class _ModelBuilder:
         self.distinct = UniqueNames()
 
     def build_model(self, shape: ValueShape, name: str) -> Model:
-        """Return the whole model."""
+        """Return the model of a shape."""
         root, nullable = self.build_type(shape, name)
         return Model(root, self.types, nullable)
 
     def build_type(self, shape: ValueShape, name: str) -> tuple[Type, bool]:
-        """Return the type of a place, and whether null was seen there; name is for the types it needs."""
+        """Return the type of a shape, and whether null was seen there. name is for the named types that it needs."""
         kinds = self._build_options(shape, name)
         if not kinds:
             return Scalar(ScalarKind.NULL if shape.null else ScalarKind.ANY), True
@@ -157,7 +160,7 @@ class _ModelBuilder:
         if shape.words is not None:
             kinds.append(self._build_string(shape.words, name))
         if shape.numbers is not None:
-            # Beside times, which are whole numbers underneath, a whole number must not have to pass for a decimal.
+            # Times are stored as whole numbers: beside them, whole numbers need an integer option, not only a decimal.
             times = any(isinstance(kind, Time | Timestamp | Duration) or kind == _PLAIN["date"] for kind in kinds)
             kinds += [_build_integer(shape.numbers)] if times and shape.numbers.least is not None else []
             kinds.append(_build_number(shape.numbers))
@@ -235,13 +238,13 @@ def _to_upper_camel(member: str) -> str:
 # What a set of values looks like, gathered one by one in bounded memory.
 
 MAX_MEMBERS: Final = 1_000
-"""Distinct names of members at one place; beyond, they are keys of a map."""
+"""Maximum number of distinct member names at one position; if there are more, they are keys of a map."""
 
 MAX_PLACES: Final = 100_000
-"""Places of all samples together."""
+"""Maximum number of different positions in all samples together."""
 
 MAX_DEPTH: Final = 50
-"""Values inside values."""
+"""Maximum nesting of values."""
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _EXACT: Final = 2**53
@@ -255,23 +258,23 @@ SpendPlaces = Callable[[int], None]
 
 
 class ShapeBudget:
-    """Counts the places of one accumulator."""
+    """Counts the positions of one collector."""
 
     def __init__(self) -> None:
         self.spent = 0
 
     def spend(self, places: int) -> None:
-        """Raise `TooLarge` past `MAX_DECLARATIONS`."""
+        """Count new positions. Raises `TooLarge` past `MAX_PLACES`."""
         self.spent += places
         if self.spent > MAX_PLACES:
             raise TooLarge(f"the samples have more than {MAX_PLACES} different places")
 
 
 class StringShape:
-    """Strings: what all of them are, how many there were, and which, while they are few.
+    """Strings at one position: their common notations, their number, and the distinct strings while they are few.
 
-    formats  the notations every one of them has (None: there were none)
-    digits   decimal places of a second, at most
+    formats  the notations that every one of them has (None: there were none)
+    digits   greatest number of decimal places of a second
     symbols  the distinct strings; None when they are too many
     """
 
@@ -292,7 +295,7 @@ class StringShape:
         self.merge(other, limit)
 
     def merge(self, other: StringShape, limit: int) -> None:
-        """Add what another one saw; more than limit distinct strings are forgotten."""
+        """Add the strings of another shape. If there are more than limit distinct strings, they are dropped."""
         self.count += other.count
         both = [formats for formats in (self.formats, other.formats) if formats is not None]
         self.formats = both[0].intersection(*both[1:]) if both else None
@@ -304,7 +307,10 @@ class StringShape:
 
 
 class NumberShape:
-    """Numbers: extremes of whole ones, whether a float holds all of those, and digits of decimals."""
+    """Numbers at one position.
+
+    Keeps the extremes of whole numbers, whether a float holds all of these exactly, and the digits of decimals.
+    """
 
     def __init__(self) -> None:
         self.least: int | None = None
@@ -331,7 +337,7 @@ class NumberShape:
             self.exact = self.exact and (abs(value) <= _EXACT or _is_exact_float(value))
 
     def merge(self, other: NumberShape) -> None:
-        """Add what another one saw."""
+        """Add the numbers of another shape."""
         for bound in (other.least, other.greatest):
             if bound is not None:
                 self.least = bound if self.least is None else min(self.least, bound)
@@ -344,9 +350,9 @@ class NumberShape:
 
 
 class ObjectShape:
-    """Objects: how many there were, and the shape, number and place of each member.
+    """Objects at one position: their number, and the shape, number and positions of each member.
 
-    by_name   members by name; None once there were too many names, and `values` has the shape of all of them
+    by_name   members by name; None once there are too many names, and `values` has the shape of all of them
     """
 
     def __init__(self) -> None:
@@ -373,7 +379,7 @@ class ObjectShape:
             self._collapse_members(limit)
 
     def merge(self, other: ObjectShape, limit: int, budget: ShapeBudget) -> None:
-        """Add what another one saw."""
+        """Add the objects of another shape."""
         self.count += other.count
         self.values.merge(other.values, limit, budget)
         if self.by_name is not None and other.by_name is not None:
@@ -392,7 +398,7 @@ class ObjectShape:
         self.by_name = None
 
     def _collapse_members(self, limit: int) -> None:
-        """Turn members that are too many into values of a map."""
+        """Turn the members into values of a map if there are more than `MAX_MEMBERS`."""
         if self.by_name is not None and len(self.by_name) > MAX_MEMBERS:
             for member in self.by_name.values():
                 self.values.merge(member.shape, limit, ShapeBudget())
@@ -408,7 +414,7 @@ class ObjectShape:
 
 
 class MemberShape:
-    """A member: its shape, the objects that have it, and the sum of its positions in them."""
+    """A member: its shape, the number of objects that have it, and the sum of its positions in them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -417,9 +423,11 @@ class MemberShape:
 
 
 class ValueShape:
-    """The shape of the values at one place. Parts are None, or a flag is False, until a value of that kind is seen.
+    """The shape of the values at one position.
 
-    plain  kinds that need no more than their name: boolean, bytes, uuid, date, time, local, timestamp, duration
+    Parts are None, and flags False, until a value of that kind is seen.
+
+    plain  kinds without further detail: boolean, bytes, uuid, date, time, local, timestamp, duration
     """
 
     __slots__ = ("items", "members", "null", "numbers", "plain", "words")
@@ -458,7 +466,7 @@ class ValueShape:
                 self.plain |= {_plain_kind(value)}
 
     def merge(self, other: ValueShape, limit: int, budget: ShapeBudget) -> None:
-        """Add what another one saw. Raises `TooLarge`."""
+        """Add the values of another shape. Raises `TooLarge`."""
         self.null |= other.null
         self.plain |= other.plain
         if other.numbers is not None:
@@ -478,7 +486,7 @@ class ValueShape:
 
 
 def detect_notations(text: str) -> tuple[frozenset[str], int]:
-    """(the notations a string has: uuid, date, timestamp, local; decimal places of its second)."""
+    """Return (the notations a string has: uuid, date, timestamp, local; the decimal places of its second)."""
     if _UUID.fullmatch(text):
         return frozenset(("uuid",)), 0
     if len(text) == 10 and _can_parse(scalar_text.parse_date, text):

@@ -1,15 +1,15 @@
-"""Data in neutral JSON: one mapping between the Python values codecs take and JSON, led by a model.
+"""Data in neutral JSON: one mapping between the Python values of codecs and JSON, directed by a model.
 
     null, boolean, string, whole numbers    as they are, whole numbers exact at any size
-    float32, float64, number                numbers; what JSON has no number for is "NaN", "Infinity", "-Infinity"
+    float32, float64, number                numbers; values without a JSON number are "NaN", "Infinity", "-Infinity"
     bytes, fixed                            base64 text (RFC 4648, with padding)
-    decimal                                 text: "12.50"; the places of the scale
+    decimal                                 text: "12.50", with as many decimal places as the scale
     uuid                                    text, lower case with hyphens; text stays as it is
     date, time, timestamp, duration         text; see `stele.formats.conversion.scalar_text`
     enumeration                             the symbol
-    array, map, record                      array, object, object; keys that are no text are written as their JSON
-    union                                   the value itself, unmarked
-    any                                     the value; inside it, types as Python has them
+    array, map, record                      array, object, object; keys that are not text are written as their JSON
+    union                                   the value itself, without a mark of its branch
+    any                                     the value, converted by its Python type
 
 A JSON Schema made from a model describes data in this mapping, and defaults in a model are written in it.
 """
@@ -51,7 +51,7 @@ from stele.formats.conversion.model import (
 )
 
 MAX_DEPTH: Final = 150
-"""Values inside values."""
+"""Maximum nesting of values."""
 
 INTEGERS: Final[Mapping[ScalarKind, tuple[int, int]]] = {
     kind: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if kind.value.startswith("i") else (0, 2**bits - 1)
@@ -79,9 +79,9 @@ _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
 def to_json_value(model: Model, datum: Any, kind: Type | None = None) -> Any:
     """Return the JSON value of a datum of the model's root (or of kind, a type of the model).
 
-    Takes the Python types of all codecs, raw values of logical types among them (a day as int or as year, month and
-    day, a decimal as bytes), and a branch chosen as `(name, datum)`. What does not fit the model is written as Python
-    has it. Raises `DataError` for what has no JSON value.
+    Accepts the Python types of all codecs, including raw values of logical types (a day as int or as year, month and
+    day, a decimal as bytes), and a branch chosen as `(name, datum)`. A value that does not fit the model is converted
+    by its Python type. Raises `DataError` for a value that has no JSON value.
     """
     try:
         return _JsonWriter(model).write_value(kind or model.root, datum, 0)
@@ -90,10 +90,10 @@ def to_json_value(model: Model, datum: Any, kind: Type | None = None) -> Any:
 
 
 def from_json_value(model: Model, value: Any, kind: Type | None = None) -> Any:
-    """Return the Python value a JSON value stands for; the inverse of `to_json_value`.
+    """Return the Python value of a JSON value; the inverse of `to_json_value`.
 
-    date, time, datetime, UUID, Decimal and bytes where the model says so; days and units as int, nanoseconds as
-    `Nanos`, where Python's types do not reach. Raises `EncodeError` when the value is none of the type.
+    The result has date, time, datetime, UUID, Decimal and bytes as in the model. Values beyond Python's types are days
+    and units as int, or nanoseconds as `Nanos`. Raises `EncodeError` when the value does not fit the type.
     """
     try:
         return _JsonReader(model).read_value(kind or model.root, value, 0)
@@ -162,7 +162,10 @@ class _JsonWriter:
 
 
 def _select_option(kind: Union, datum: Any, types: Mapping[str, Any]) -> tuple[UnionOption | None, Any]:
-    """Return the option a datum goes to: the one it names, else of its own Python type, else it converts to."""
+    """Return the option of a datum: the one it names, else the first of its Python type, else one it converts to.
+
+    The second value is the datum without that name.
+    """
     if isinstance(datum, tuple) and len(datum) == 2 and isinstance(datum[0], str):
         named = [option for option in kind.options if datum[0] in (option.name, getattr(option.type, "name", ""))]
         if named:
@@ -175,7 +178,7 @@ def _select_option(kind: Union, datum: Any, types: Mapping[str, Any]) -> tuple[U
 
 
 def _scalar_to_text(kind: Type, datum: Any) -> str | None:
-    """Return the text of a scalar that is one in JSON, also from its raw value; None for everything else."""
+    """Return the JSON text of a scalar that is text in JSON, also from its raw value; None for everything else."""
     whole = isinstance(datum, int) and not isinstance(datum, bool)
     match kind:
         case Scalar(ScalarKind.DATE) if whole:
@@ -250,7 +253,7 @@ class _JsonReader:
         self.types = model.types
 
     def read_value(self, kind: Type, value: Any, depth: int) -> Any:
-        """Return the Python value. Null passes everywhere: whether it may stand there is the codec's question."""
+        """Return the Python value. Null is accepted everywhere; the codec checks whether it is allowed."""
         if depth > MAX_DEPTH:
             raise _TypeMismatch(f"the value is nested deeper than {MAX_DEPTH} levels")
         if value is None:
@@ -300,7 +303,7 @@ class _JsonReader:
             raise _TypeMismatch(f"{_abbreviate(key)} is no key") from None
 
     def _read_union(self, kind: Union, value: Any, depth: int) -> Any:
-        """Return the first option that takes the value: the least ambiguous one can do without marks."""
+        """Return the value as the first option that it fits. JSON values carry no mark of their option."""
         for option in kind.options:
             try:
                 return self.read_value(option.type, value, depth + 1)
@@ -340,7 +343,7 @@ def _read_scalar_text(kind: Type, text: str) -> Any:
 
 
 def _make_timestamp(count: int, unit: TimeUnit, *, utc: bool) -> datetime | int:
-    """Return Python's own type where it holds the value, else the count."""
+    """Return a datetime if it can hold the value, else the count. Nanoseconds are always `Nanos`."""
     if unit is TimeUnit.NANO:
         return scalar_text.Nanos(count)
     try:
@@ -416,7 +419,10 @@ _WHOLE: Final = frozenset(kind for kind in ScalarKind if "int" in kind.value)
 
 
 def matches_type(types: Mapping[str, NamedType], kind: Type, datum: Any, *, raw: bool, depth: int = 0) -> bool:
-    """Return whether a datum is of a type; raw lets int stand for float, and raw values for times and decimals, too."""
+    """Return whether a datum is of a type.
+
+    raw also accepts int for float, and raw values for times and decimals.
+    """
     if depth > MAX_DEPTH:
         return False
 
@@ -509,7 +515,7 @@ def _matches_raw_value(kind: Type, datum: Any) -> bool:
 
 
 def _is_text_of(kind: Type, text: str) -> bool:
-    """Return whether a text is how a datum of the type is written in JSON."""
+    """Return whether a text is the JSON text of a datum of the type."""
     try:
         match kind:
             case Scalar(ScalarKind.UUID):

@@ -1,8 +1,8 @@
-"""The neutral data model: what schema languages have in common, the meeting point of every conversion and inference.
+"""The neutral data model: what schema languages have in common, used by all conversions and by inference.
 
 A `Model` is a root type and a table of named types (records, enumerations, fixed-size byte strings). A named type is
-always referred to by `TypeReference`, so recursive schemas need no special care and nothing is nested without end.
-What a language can say and the model (or the other language) cannot is reported as a `Loss`, never dropped in silence.
+always referred to by `TypeReference`, so recursive schemas need no special handling and nesting is finite. What a
+language can express and the model (or the other language) cannot is reported as a `Loss`, never dropped silently.
 
 Values inside a model (defaults, `enum` and `const` constraints) are JSON values in the mapping of
 `stele.formats.conversion.json_values`: bytes as base64 text, decimals and times as text, records as objects.
@@ -21,9 +21,9 @@ class ScalarKind(Enum):
     """Scalar types, by what a program holds in memory; widths are exact."""
 
     ANY = "any"
-    """Any JSON value: no statement about the type."""
+    """Any JSON value: the type is not restricted."""
     NULL = "null"
-    """Nothing but null; what has this type is nullable too."""
+    """Only null. A value of this type is also nullable."""
     BOOLEAN = "boolean"
     INT8 = "int8"
     INT16 = "int16"
@@ -62,7 +62,7 @@ class Scalar(msgspec.Struct, frozen=True):
 
 
 class Decimal(msgspec.Struct, frozen=True):
-    """A decimal number: precision digits in all (None: not bounded), scale of them behind the point."""
+    """A decimal number. precision is the number of all digits (None: not bounded), scale of those behind the point."""
 
     precision: int | None
     scale: int = 0
@@ -75,14 +75,14 @@ class Time(msgspec.Struct, frozen=True):
 
 
 class Timestamp(msgspec.Struct, frozen=True):
-    """A point in time (utc), or a date with a time on a wall clock somewhere (not utc)."""
+    """A point in time (utc), or a date and time without a time zone (not utc)."""
 
     unit: TimeUnit = TimeUnit.MICRO
     utc: bool = True
 
 
 class Duration(msgspec.Struct, frozen=True):
-    """A span of time: of an exact length in unit, or (calendar) of months, days and milliseconds side by side."""
+    """A span of time: of an exact length in unit, or (calendar) with separate months, days and milliseconds."""
 
     unit: TimeUnit = TimeUnit.NANO
     calendar: bool = False
@@ -96,7 +96,7 @@ class Array(msgspec.Struct, frozen=True):
 
 
 class Map(msgspec.Struct, frozen=True):
-    """A dictionary with keys of one scalar type, nearly always string."""
+    """A map with keys of one scalar type, nearly always string. nullable is whether a value may be null."""
 
     values: Type
     keys: Scalar = Scalar(ScalarKind.STRING)
@@ -111,13 +111,13 @@ class UnionOption(msgspec.Struct, frozen=True):
 
 
 class Union(msgspec.Struct, frozen=True):
-    """Exactly one of two or more types, none of which is null or a union: nullability stands where it is used."""
+    """One of two or more types, none of which is null or a union. Whether null is allowed is set where it is used."""
 
     options: tuple[UnionOption, ...]
 
 
 class TypeReference(msgspec.Struct, frozen=True):
-    """A record, enumeration or fixed type of the model, by full name."""
+    """A reference to a record, enumeration or fixed type of the model by its full name."""
 
     name: str
 
@@ -130,7 +130,7 @@ class _Absent(Enum):
 
 
 ABSENT: Final = _Absent.ABSENT
-"""No default: a default may be null, so None cannot say it."""
+"""Marks a missing default. None cannot, because a default may be null."""
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -138,9 +138,9 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 class RecordField(msgspec.Struct, frozen=True):
     """A field of a record.
 
-    nullable     null is a value of it
-    required     a datum always has the field: False where a writer may leave it out
-    default      JSON value (see the module) a reader takes where a datum lacks the field; ABSENT: none
+    nullable     whether null is a value of it
+    required     whether every datum has the field; False where a writer may leave it out
+    default      JSON value (see the module) that a reader uses when a datum lacks the field; ABSENT: none
     number       the field's number in languages that have one; None lets the target choose
     aliases      earlier names
     constraints  bounds on values, by JSON Schema keyword (`minimum`, `maxLength`, `pattern`, `uniqueItems` …)
@@ -161,8 +161,8 @@ class RecordType(msgspec.Struct, frozen=True):
     """A record (struct, message, object).
 
     name         full name, dotted; the last part is the short name
-    open         data may have members the record does not name (None: the language has no such notion; its data have
-                 none, so a language that must decide says closed)
+    open         whether data may have members that the record does not declare. None: the language has no such notion.
+                 Its data have none, so a target language that must choose writes a closed record
     at_most_one  groups of fields of which a datum has at most one (Protobuf oneof, Thrift union), by group name
     """
 
@@ -183,7 +183,7 @@ class EnumSymbol(msgspec.Struct, frozen=True):
 
 
 class Enumeration(msgspec.Struct, frozen=True):
-    """An enumeration; default is the symbol a reader takes for one it does not know, '' for none."""
+    """An enumeration. default is the symbol that a reader uses for a symbol it does not know, '' for none."""
 
     name: str
     symbols: tuple[EnumSymbol, ...]
@@ -205,9 +205,9 @@ NamedType = RecordType | Enumeration | Fixed
 
 
 class Model(msgspec.Struct, frozen=True):
-    """A schema in neutral words: the type of one datum, and every named type it reaches, by full name.
+    """A schema in the neutral model: the type of one datum, and all named types that it reaches, by full name.
 
-    nullable is whether the datum itself may be null; constraints are on the root, as in `Field`.
+    nullable is whether the datum itself may be null. constraints apply to the root, as in `RecordField`.
     """
 
     root: Type
@@ -218,7 +218,7 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Something the source says and the target does not.
+    """Something that the source expresses and the target cannot.
 
     path   dotted from the root, as in `core.ports.Field` (`address.city`, `[]` enters an array, `{}` a map)
     what   what is lost, a stable upper-case word (`DEFAULT`, `DOC`, `UNSIGNED`, `UNION`, `CONSTRAINT`, `ALIAS` …)
@@ -234,18 +234,21 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 # --- unique names -----------------------------------------------------------------------------------------------------
-# Names that are each given once.
+# Assigns names, each only once.
 
 
 class UniqueNames:
-    """Gives out names: the one wanted where it is free, else with the first free number behind it; linear in all."""
+    """Assigns unique names: the wanted name if it is free, else that name with a number behind it.
+
+    The time is linear in the number of names.
+    """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
         self._last: dict[str, int] = {}
 
     def claim_name(self, wanted: str, separator: str = "") -> str:
-        """Return a name that is not taken yet, and take it."""
+        """Return a name that is not used yet, and mark it as used."""
         name, count = wanted, self._last.get(wanted, 1)
         while name in self.taken:
             count += 1

@@ -1,14 +1,14 @@
-"""Dates, times, durations and decimals as text and in parts, exact and total.
+"""Dates, times, durations and decimals as text and in parts. Conversions are exact and cover all values.
 
 The scalar half of `stele.formats.conversion.json_values`:
 
-    day        2024-01-31; years beyond 0000 to 9999 with a sign and six or more digits (ISO 8601, expanded)
-    time       12:30:00.5, a fraction where there is one; beyond a day the hours count on, before it stands a minus
-    moment     2024-01-31T12:30:00.5Z, without Z for a wall clock (RFC 3339); read with any offset
-    span       PT1.5S; months, days and milliseconds side by side are P1M2DT0.003S (ISO 8601)
+    day        2024-01-31; years outside 0000 to 9999 with a sign and six or more digits (ISO 8601, expanded)
+    time       12:30:00.5, a fraction only if not zero; beyond a day the hours exceed 23, before it with a minus sign
+    moment     2024-01-31T12:30:00.5Z, without Z if there is no time zone (RFC 3339); read with any offset
+    span       PT1.5S; separate months, days and milliseconds are P1M2DT0.003S (ISO 8601)
     decimal    12.50, with as many digits behind the point as the scale says
 
-Functions that read raise ValueError for any other text; what they take they give back unchanged.
+Functions that read raise ValueError for any other text. A text that they accept is written back with the same value.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import Any, Final
 from stele.formats.conversion.model import Decimal, Duration, Scalar, ScalarKind, Time, Timestamp, TimeUnit, Type
 
 SECOND_DIGITS: Final = {TimeUnit.SECOND: 0, TimeUnit.MILLI: 3, TimeUnit.MICRO: 6, TimeUnit.NANO: 9}
-"""Decimal places of a second."""
+"""Number of decimal places of a second, by unit."""
 
 MAX_DIGITS: Final = 10_000
-"""Decimals with more digits are not written out."""
+"""Maximum number of digits of a decimal that is written as text."""
 
 _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 EXACT_CONTEXT: Final = Context(prec=2 * MAX_DIGITS, Emax=10 * MAX_DIGITS, Emin=-10 * MAX_DIGITS)
-"""Arithmetic in which moving the point never rounds."""
+"""Arithmetic context in which moving the decimal point never rounds."""
 
 _DAY: Final = re.compile(r"(\d{4}|[+-]\d{6,12})-(\d\d)-(\d\d)", re.ASCII)
 _TIME: Final = re.compile(r"(-?)(\d{2,16}):([0-5]\d):([0-5]\d)(?:\.(\d{1,9}))?", re.ASCII)
@@ -43,7 +43,7 @@ _DECIMAL: Final = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 
 
 def format_date(days: int) -> str:
-    """Return the text of a day that is counted from 1970-01-01."""
+    """Return the text of a day, given as days since 1970-01-01."""
     cycles, rest = divmod(days, _CYCLE_DAYS)
     day = date.fromordinal(_EPOCH + rest)
     year = day.year + cycles * _CYCLE_YEARS
@@ -52,14 +52,14 @@ def format_date(days: int) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Return the days since 1970-01-01 of a text."""
+    """Return the day of a text as days since 1970-01-01."""
     match = _require_match(_DAY, text)
     cycles, year = divmod(int(match[1]) - 1970, _CYCLE_YEARS)
     return date(year + 1970, int(match[2]), int(match[3])).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
 
 
 def format_time(count: int, unit: TimeUnit) -> str:
-    """Return the text of a time of day that is counted in units from midnight."""
+    """Return the text of a time of day, given as units since midnight."""
     seconds, fraction = divmod(abs(count), 10 ** SECOND_DIGITS[unit])
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
@@ -67,20 +67,20 @@ def format_time(count: int, unit: TimeUnit) -> str:
 
 
 def parse_time(text: str, unit: TimeUnit) -> int:
-    """Return units since midnight."""
+    """Return the time of day of a text as units since midnight."""
     match = _require_match(_TIME, text)
     seconds = (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
     return _count_units(match[1], seconds, match[5], unit)
 
 
 def format_timestamp(count: int, unit: TimeUnit, *, utc: bool) -> str:
-    """Return the text of a point in time (utc) or of a wall clock, counted in units from 1970-01-01T00:00:00."""
+    """Return the text of a point in time (utc) or of a local time, given as units since 1970-01-01T00:00:00."""
     days, rest = divmod(count, 86_400 * 10 ** SECOND_DIGITS[unit])
     return f"{format_date(days)}T{format_time(rest, unit)}{'Z' * utc}"
 
 
 def parse_timestamp(text: str, unit: TimeUnit, *, utc: bool) -> int:
-    """Return units since 1970-01-01T00:00:00, in UTC or on the same wall clock."""
+    """Return the units since 1970-01-01T00:00:00 of a text, in UTC or in the same local time."""
     match = _require_match(_MOMENT, text)
     if (match[3] is not None) != utc:
         raise ValueError(f"{text!r} has {'no offset' if utc else 'an offset'}")
@@ -104,13 +104,13 @@ def parse_duration(text: str, unit: TimeUnit) -> int:
 
 
 def format_calendar_duration(months: int, days: int, millis: int) -> str:
-    """Return the text of a duration of months, days and milliseconds side by side."""
+    """Return the text of a duration with separate months, days and milliseconds."""
     seconds, fraction = divmod(millis, 1000)
     return f"P{months}M{days}DT{seconds}{_format_fraction(fraction, TimeUnit.MILLI)}S"
 
 
 def parse_calendar_duration(text: str) -> tuple[int, int, int]:
-    """(months, days, milliseconds)."""
+    """Return (months, days, milliseconds) of a text."""
     match = _require_match(_CALENDAR, text)
     return int(match[1]), int(match[2]), _count_units("", int(match[3]), match[4], TimeUnit.MILLI)
 
@@ -127,14 +127,14 @@ def format_decimal(value: Number, scale: int | None) -> str:
 
 
 def decimal_from_unscaled(unscaled: int, scale: int) -> Number:
-    """Return the decimal with that many places. Raises ValueError when it is too long to be written out."""
+    """Return the decimal with that many decimal places. Raises ValueError when it has too many digits."""
     if scale > MAX_DIGITS or unscaled.bit_length() > 4 * MAX_DIGITS:
         raise ValueError(f"a decimal of more than {MAX_DIGITS} digits is not written out")
     return Number(unscaled).scaleb(-scale, EXACT_CONTEXT)
 
 
 def parse_decimal(text: str, scale: int | None) -> Number:
-    """Return the decimal of a text. Raises ValueError when it has more places than the scale allows."""
+    """Return the decimal of a text. Raises ValueError when it has more decimal places than scale (None: no limit)."""
     if len(text) > MAX_DIGITS or not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no decimal")
     value = Number(text)
@@ -168,7 +168,7 @@ def _count_units(sign: str, seconds: int, fraction: str | None, unit: TimeUnit) 
 
 
 def _parse_offset(text: str) -> int:
-    """Return seconds east of Greenwich."""
+    """Return the offset of a time zone in seconds east of Greenwich."""
     if text in "Zz":
         return 0
     seconds = int(text[1:3]) * 3600 + int(text[4:6]) * 60
@@ -184,9 +184,9 @@ _DAY_NANOS: Final = 86_400 * 10**9
 
 
 class Nanos(int):
-    """Nanoseconds, which Python's own types do not hold: of a day, since 1970, or of a span.
+    """Nanoseconds of a day, since 1970, or of a span: Python's own types cannot hold them.
 
-    A codec that takes them tells them from a count in some other unit.
+    The type lets a codec distinguish them from a count in another unit.
     """
 
 
@@ -234,7 +234,10 @@ def time_to_parts(nanos: int) -> dict[str, int]:
 
 
 def timestamp_to_parts(nanos: int) -> dict[str, int]:
-    """Return a day and a time of day, from nanoseconds since 1970-01-01T00:00:00. Raises as `date_to_parts`."""
+    """Return the parts of a day and of a time of day, from nanoseconds since 1970-01-01T00:00:00.
+
+    Raises ValueError outside the years 1 to 9999.
+    """
     days, rest = divmod(nanos, _DAY_NANOS)
     return date_to_parts(days) | time_to_parts(rest)
 

@@ -1,8 +1,8 @@
 """JSON Schema, draft-04 to 2020-12: the format `json`.
 
 A schema without `$schema` is read as draft-07. Nothing is ever fetched: a `$ref` leads into the document or into the
-texts handed in as references. `format` is an annotation in every draft. User patterns run in a bounded engine only.
-Importing this package loads no validator: the modules that need one are loaded when they are first used.
+texts that are passed as references. `format` is an annotation in every draft. User patterns run only in an engine with
+limits. Importing this package loads no validator: the modules that need one are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class JsonSchemaFormat:
         return compute_fingerprints(parsed)
 
     def check(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, ruleset: str = "") -> list[Finding]:
-        """Return the findings of the ruleset; one of level UNKNOWN for schemas too entangled.
+        """Return the findings of the ruleset; one of level UNKNOWN for schemas that are too large to compare.
 
         Raises `UnknownRuleset`.
         """
@@ -172,7 +172,7 @@ class JsonSchemaFormat:
         return build_outline(parsed)
 
     def locator(self, parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation | None]:
-        """Return a function that finds where in the outline a finding's path leads, references followed."""
+        """Return a function from the path of a finding, through references, to the declaration in the outline."""
         from stele.formats.jsonschema.outline import build_locator
 
         return build_locator(parsed)
@@ -207,19 +207,19 @@ class JsonSchemaFormat:
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
-        """The rules of `lint`, each with a sentence."""
+        """The rules of the module `lint`, each with a sentence on what it requires."""
         from stele.formats.jsonschema.lint import RULES
 
         return RULES
 
     def lint(self, parsed: ParsedJsonSchema, before: ParsedJsonSchema | None = None) -> list[Finding]:
-        """Return advice, as warnings; see `stele.formats.jsonschema.lint`."""
+        """Return the findings of the lint rules, as warnings; see `stele.formats.jsonschema.lint`."""
         from stele.formats.jsonschema.lint import lint
 
         return lint(parsed, before)
 
     def to_model(self, parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
-        """Return the model of the schema; see `stele.formats.jsonschema.to_model`.
+        """Return the neutral model of the schema and the losses; see `stele.formats.jsonschema.to_model`.
 
         Raises `CannotConvert` when no datum fits the schema, `TooLarge` past its limits.
         """
@@ -228,7 +228,7 @@ class JsonSchemaFormat:
         return to_model(parsed)
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
-        """Return a schema of draft 2020-12 for a model; see `stele.formats.jsonschema.from_model`.
+        """Return a schema of draft 2020-12 for a neutral model and the losses; see `from_model`.
 
         Raises `CannotConvert` and `TooLarge`.
         """

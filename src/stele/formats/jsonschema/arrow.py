@@ -1,8 +1,9 @@
-"""The table shape of JSON data.
+"""The Arrow schema of a table of JSON data.
 
-object → struct (or map, when it only says what unnamed members are); array → list; string, whatever its `format` →
-string; integer → int64; number → float64; boolean → bool; null beside one other type or branch → nullable. Everything
-that has no one column type (other sums, tuples, untyped values, schemas inside themselves) → string holding JSON.
+object → struct (or map, when it only declares the schema of unnamed members); array → list; string, whatever its
+`format` → string; integer → int64; number → float64; boolean → bool; null beside one other type or branch → nullable.
+Everything without a single column type (other `oneOf` and `anyOf`, tuples, untyped values, schemas inside themselves) →
+string that holds JSON.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_DEPTH = 40
-"""Levels of nesting that become columns; what lies deeper is a string of JSON."""
+"""Maximum nesting of columns; deeper values are strings of JSON."""
 
 MAX_COLUMNS = 10_000
-"""Columns at all levels together; what comes after is a string of JSON."""
+"""Maximum number of columns at all levels together; the columns after them are strings of JSON."""
 
 JSON_TEXT: Final = b"json"
-"""Entry in the metadata `marked_schema` gives fields whose strings are JSON texts."""
+"""Key in the metadata of a field of `marked_schema`: its strings are JSON texts."""
 
 REQUIRED: Final = b"required"
-"""Entry in the metadata it gives properties that must be there."""
+"""Key in the metadata of a field of `marked_schema`: the property is required."""
 
 DEEPER: Final = b"deeper"
-"""Entry in the metadata it gives places where a schema is deeper inside itself than asked for."""
+"""Key in the metadata of a field of `marked_schema`: here a schema repeats inside itself more often than requested."""
 
 WHOLE: Final = b"whole"
-"""Entry in the metadata it gives the one field of a schema that is no object: it is all of the data."""
+"""Key in the metadata of the only field of a schema that is not an object: the field is the whole datum."""
 
 _COLUMN = "value"
 
 
 class _Object(NamedTuple):
-    """What all parts of a product say about an object."""
+    """The keywords about an object from a schema and its `allOf` together."""
 
     properties: dict[str, Json]
     required: set[str]
@@ -47,14 +48,14 @@ class _Object(NamedTuple):
 
 
 class _Typed(NamedTuple):
-    """A column type, whether null is allowed by the schema itself, and how the place is marked."""
+    """A column type, whether the schema itself allows null, and the metadata key of the field."""
 
     type: pa.DataType
     nullable: bool
     mark: bytes = b""
 
     def to_field(self, name: str, *, optional: bool = False, marks: Sequence[bytes] = ()) -> pa.Field[pa.DataType]:
-        """Return the place as a field."""
+        """Return an Arrow field with this type and name."""
         import pyarrow as pa
 
         metadata: dict[bytes | str, bytes | str] = dict.fromkeys([*marks, *([self.mark] if self.mark else [])], b"")
@@ -70,10 +71,10 @@ def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
 
 
 def marked_schema(parsed: ParsedJsonSchema, recursion: int = 0) -> pa.Schema:
-    """Return the same columns, with metadata that tells JSON texts from strings and values from objects.
+    """Return the same columns, with metadata that marks JSON texts, required properties and whole values.
 
-    recursion is how often a schema inside itself is columns. Where it comes round once more, the place is marked
-    `DEEPER`; without recursion, it is JSON text.
+    recursion is how often a schema inside itself becomes columns. One repetition deeper, the field is marked `DEEPER`.
+    With recursion 0 it is JSON text.
     """
     return _build_schema(parsed, marked=True, recursion=recursion)
 
@@ -92,7 +93,7 @@ def _build_schema(parsed: ParsedJsonSchema, *, marked: bool, recursion: int = 0)
 
 
 class _ColumnBuilder:
-    """Turns schemas into column types; above holds the schemas a place lies in."""
+    """Converts schemas to column types. above holds the identities of the enclosing schemas."""
 
     def __init__(self, parsed: ParsedJsonSchema, *, marked: bool, recursion: int) -> None:
         import pyarrow as pa
@@ -104,7 +105,7 @@ class _ColumnBuilder:
         self._columns = 0
 
     def build_column(self, schema: Json, above: tuple[int, ...]) -> _Typed:
-        """Return the type of one place."""
+        """Return the column type of one schema."""
         self._columns += 1
         schema = self._links.follow_references(schema)
         if above.count(id(schema)) > self._recursion > 0:
@@ -190,7 +191,10 @@ class _ColumnBuilder:
 
 
 def _type_words(schema: dict[str, Json]) -> tuple[list[str], bool]:
-    """Return the types besides null, and whether null is one; taken from `enum` and `const` without `type`."""
+    """Return the types besides null, and whether null is one.
+
+    Without `type` they are taken from `enum` and `const`.
+    """
     names = schema.get("type")
     if names is None and ("enum" in schema or "const" in schema):
         values = schema.get("enum", [schema.get("const")])

@@ -1,4 +1,4 @@
-"""The stable texts of a schema, its digests, and the schema with its references built in."""
+"""Prints the stable texts of a schema, computes its digests, and bundles a schema with its references."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _IDENTITY = frozenset(("id", "$id", "$schema", "$anchor", "$dynamicAnchor", "$re
 def print_schema(parsed: ParsedJsonSchema, form: TextForm) -> bytes:
     """Return a schema as text.
 
-    PRINTED keeps the order of members and the spelling of numbers; NORMALIZED sorts members by name; CANONICAL also
-    leaves out `title`, `description`, `$comment` and `examples`, which say nothing about data.
+    PRINTED keeps the order of members and the spelling of numbers. NORMALIZED sorts members by name. CANONICAL also
+    leaves out `title`, `description`, `$comment` and `examples`, which do not constrain data.
     """
     if form is TextForm.PRINTED:
         return parsed.printed
@@ -29,13 +29,13 @@ def print_schema(parsed: ParsedJsonSchema, form: TextForm) -> bytes:
 
 
 def compute_fingerprints(parsed: ParsedJsonSchema) -> Mapping[str, bytes]:
-    """MD5 (16 bytes) and SHA-256 (32 bytes) of the CANONICAL form; texts of references are not part of it."""
+    """Return MD5 (16 bytes) and SHA-256 (32 bytes) of the CANONICAL form; it does not contain texts of references."""
     text = print_schema(parsed, TextForm.CANONICAL)
     return {"md5": hashlib.md5(text, usedforsecurity=False).digest(), "sha256": hashlib.sha256(text).digest()}
 
 
 def _without_annotations(root: Json) -> Json:
-    """Return a copy without annotations, looking only where schemas are: a property named `title` stays."""
+    """Return a copy without annotations. Only keywords of schemas are removed: a property named `title` stays."""
     holder = {"": root}
     stack: list[tuple[Json, str | int]] = [(holder, "")]
     while stack:
@@ -57,7 +57,10 @@ def _without_annotations(root: Json) -> Json:
 
 
 def bundle_references(parsed: ParsedJsonSchema) -> str:
-    """Return the schema as one document: reference texts in its definitions, every `$ref` a pointer into it."""
+    """Return the schema as one document: it holds the reference texts in its definitions.
+
+    Every `$ref` becomes a pointer into the document.
+    """
     used = parsed.links.used
     if not used or not isinstance(parsed.root, dict):
         return parsed.printed.decode()
@@ -83,7 +86,7 @@ def _free_name(label: str, taken: set[str]) -> str:
 
 
 def _pointers_by_identity(root: Json, path: tuple[str | int, ...]) -> Iterator[tuple[int, str]]:
-    """Yield the pointer of every object below root, by identity."""
+    """Yield (identity, JSON Pointer) of every object in root. path is the path of root."""
     stack = [(root, path)]
     while stack:
         value, here = stack.pop()

@@ -1,4 +1,4 @@
-"""JSON data of a schema: encode, decode, validate. The payload is compact UTF-8 JSON without any frame."""
+"""Encodes, decodes and validates JSON data of a schema. The payload is compact UTF-8 JSON without a frame."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.jsonschema.patterns import pattern_matches
 
 EXAMPLE_DEPTH = 12
-"""Levels of nesting a guess goes down."""
+"""Maximum nesting of an example."""
 
 EXAMPLE_NODES = 2_000
-"""Values one guess may hold."""
+"""Maximum number of values in an example."""
 
 _WORDS = (
     *("example", "a", "A", "0", "1", "abc", "ABC", "123", "1234", "12345", "a1", "A1", "a-b", "a_b", "a.b", "a b"),
@@ -58,7 +58,7 @@ _BY_FORMAT = {
 
 
 def make_candidates(parsed: ParsedJsonSchema) -> Iterator[Any]:
-    """Data that may fit, best first: the author's own examples, guesses with all and with required members only."""
+    """Yield data that may fit: the author's own examples, then guesses with all members, then with required ones."""
     root = parsed.root
     if isinstance(root, dict):
         own = root.get("examples")
@@ -71,7 +71,7 @@ def make_candidates(parsed: ParsedJsonSchema) -> Iterator[Any]:
 
 
 class _ExampleMaker:
-    """One way to fill a schema: everything or only what is required, and which branch of sums to take."""
+    """Makes a datum for a schema, with all or only required members, and one fixed choice among branches."""
 
     def __init__(self, parsed: ParsedJsonSchema, *, everything: bool, choice: int) -> None:
         self._links = parsed.links
@@ -102,7 +102,7 @@ class _ExampleMaker:
         return kind == "boolean" or None
 
     def _merge_schema(self, schema: Json) -> dict[str, Json]:
-        """Return a schema with references followed, factors of products added and one branch of sums taken."""
+        """Return a schema with its references and `allOf` merged, and one branch of each `anyOf` and `oneOf`."""
         merged: dict[str, Json] = {}
         for part in self._links.iterate_parts(schema, choice=self._choice):
             for keyword, value in part.items():
@@ -213,19 +213,19 @@ def _size_limit(value: Json, default: int = 0) -> int:
 
 
 MAX_MESSAGES = 50
-"""Faults of one datum that are told; more are counted only."""
+"""Maximum number of faults listed for one datum."""
 
 _MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{309}")
-"""Found in every text that holds a number beyond the largest float, which would be read as infinity."""
+"""Matches every text that holds a number beyond the largest float, which Python would read as infinity."""
 
 
 class JsonCodec:
     """Codec of one schema.
 
-    writer  what is written must fit it
-    reader  what is read must fit it (the writer's when None); missing members are not filled with defaults
+    writer  written data must fit it
+    reader  read data must fit it (None: the writer's); missing members are not filled with defaults
 
-    `format` is not asserted, in no draft. Numbers with a fraction are read as float; Decimal may be written.
+    `format` is not asserted, in any draft. Numbers with a fraction are read as float; Decimal can be written.
     """
 
     def __init__(self, writer: ParsedJsonSchema, reader: ParsedJsonSchema | None = None) -> None:
@@ -233,7 +233,7 @@ class JsonCodec:
         self._reader = reader or writer
 
     def encode(self, datum: Any) -> bytes:
-        """Compact UTF-8 JSON of a datum. Raises `EncodeError` when it is no JSON value or does not fit."""
+        """Return a datum as compact UTF-8 JSON. Raises `EncodeError` when it is not a JSON value or does not fit."""
         faults = self.validate(datum)
         if faults:
             raise EncodeError("; ".join(faults))
@@ -264,9 +264,10 @@ class JsonCodec:
         return datum
 
     def validate(self, datum: Any) -> list[str]:
-        """Return why a datum is no JSON value, or does not fit the writer's schema: `#/path: reason`.
+        """Return why a datum is not a JSON value, or does not fit the writer's schema: `#/path: reason`.
 
-        At most `MAX_MESSAGES` are told. What JSON has no word for is refused even where the schema allows anything.
+        At most `MAX_MESSAGES` are listed. A value that JSON cannot express is rejected even where the schema allows
+        anything.
         """
         return _find_foreign_value(datum) or _find_faults(self._writer, datum)
 
@@ -346,7 +347,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def spell_numbers(datum: Any, depth: int = 0) -> Any:
-    """Return a datum with Decimals and long integers as `SpelledNumber`. Raises `EncodeError` when it is too deep."""
+    """Return a datum with Decimals and integers as `SpelledNumber`. Raises `EncodeError` when it is too deep."""
     if depth > MAX_DEPTH:
         raise EncodeError(f"the datum is nested deeper than {MAX_DEPTH} levels")
     if isinstance(datum, Decimal):

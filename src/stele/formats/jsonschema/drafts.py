@@ -1,7 +1,8 @@
-"""The five drafts of JSON Schema: how to tell them apart, their keywords and formats, and their meta-schemas.
+"""The five drafts of JSON Schema: how to detect them, their keywords and formats, and their meta-schemas.
 
-The validator knows only the meta-schema of the draft it validates by, and asks nobody for the others: their host
-belongs to it. So it is given documents in which the host of such references has another name.
+The validator knows only the meta-schema of its own draft. It never requests other documents of the host
+`json-schema.org`, because it treats that host as its own. It therefore receives documents in which the host of such
+references is renamed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from stele.formats.lint import shorten_text
 
 
 class Draft(Enum):
-    """A draft by the URI its schemas name in `$schema`, without scheme and empty fragment."""
+    """A draft. The value is the URI that its schemas have in `$schema`, without scheme and empty fragment."""
 
     DRAFT4 = "json-schema.org/draft-04/schema"
     DRAFT6 = "json-schema.org/draft-06/schema"
@@ -33,17 +34,17 @@ class Draft(Enum):
 
     @property
     def ref_hides_siblings(self) -> bool:
-        """True where a `$ref` makes every keyword beside it meaningless (up to draft-07)."""
+        """Whether a `$ref` disables all keywords beside it (up to draft-07)."""
         return self in (Draft.DRAFT4, Draft.DRAFT6, Draft.DRAFT7)
 
     @property
     def id_keyword(self) -> str:
-        """The keyword that names a schema resource."""
+        """The keyword that holds the identifier of a schema resource."""
         return "id" if self is Draft.DRAFT4 else "$id"
 
     @property
     def definitions_keyword(self) -> str:
-        """The keyword that holds schemas to refer to."""
+        """The keyword that holds definitions."""
         return "definitions" if self.ref_hides_siblings else "$defs"
 
 
@@ -57,7 +58,7 @@ _VALIDATORS: dict[Draft, type[jsonschema_rs.Validator]] = {
 _BY_URI = {draft.value: draft for draft in Draft}
 
 DEFAULT_DRAFT = Draft.DRAFT7
-"""What a schema without `$schema`, or with an unknown one, is read as: the default of the Confluent registry too."""
+"""Draft of a schema without `$schema`, or with an unknown one. It is also the default of the Confluent registry."""
 
 SCHEMA_KEYWORDS = frozenset(
     [
@@ -86,7 +87,7 @@ SCHEMA_MAP_KEYWORDS = frozenset(
 """Keywords whose value maps names to schemas (`dependencies` also to lists of names)."""
 
 ANNOTATIONS = frozenset(["title", "description", "$comment", "examples"])
-"""Keywords that say nothing about data: what the CANONICAL form leaves out."""
+"""Keywords that do not constrain data. The CANONICAL form leaves them out."""
 
 
 def detect_draft(schema: Json) -> Draft:
@@ -162,15 +163,15 @@ FORMATS: Final[dict[str, Draft]] = {
     ),
     **dict.fromkeys(["duration", "uuid"], Draft.DRAFT2019),
 }
-"""Formats by the draft that brought them."""
+"""Formats, each with the draft that introduced it."""
 
 _ORDER: Final = {draft: number for number, draft in enumerate(Draft)}
 WORDS: Final = (*_SINCE, *_ANNOTATING)
-"""Every keyword of every draft."""
+"""All keywords of all drafts."""
 
 
 def is_asserting(word: str) -> bool:
-    """Return whether some draft refuses documents by that keyword."""
+    """Return whether the keyword can reject documents in some draft."""
     return word in _SINCE
 
 
@@ -203,7 +204,7 @@ def is_known_format(name: str, draft: Draft) -> bool:
 
 
 def explain_unknown_format(name: str, draft: Draft, near: str | None) -> tuple[str, str]:
-    """Return why an unknown format has no effect, and what to do."""
+    """Return why an unknown format has no effect, and how to fix it. near is a known format of a similar name."""
     if name in FORMATS:
         why = f"The format {name!r} says nothing in {draft_name(draft)}: it came with {draft_name(FORMATS[name])}."
         return why, "Take that draft, or a pattern."
@@ -217,7 +218,7 @@ def draft_name(draft: Draft) -> str:
 
 
 def is_anchored_at_end(pattern: str) -> bool:
-    """Return whether the pattern ends in an anchor, not in a dollar sign."""
+    """Return whether the pattern ends in an anchor, not in an escaped dollar sign."""
     body = pattern.removesuffix("$")
     return body != pattern and (len(body) - len(body.rstrip("\\"))) % 2 == 0
 
@@ -228,13 +229,13 @@ _NAMING_KEYWORDS: Final = ("$ref", "$id", "id")
 
 
 def find_metaschema(uri: str) -> Json:
-    """Return the document published under an absolute URI, by http or https; None when there is none."""
+    """Return the meta-schema published under an absolute URI, by http or https; None when there is none."""
     return _list_metaschemas().get(uri.partition("://")[2]) if _HOST in uri else None
 
 
 @cache
 def _list_metaschemas() -> Mapping[str, Json]:
-    """Return the documents by URI without its scheme."""
+    """Return the published meta-schemas by URI without its scheme."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # here, because few schemas need it
 
     documents = {uri.rstrip("#").partition("://")[2]: REGISTRY.contents(uri) for uri in REGISTRY}
@@ -242,7 +243,7 @@ def _list_metaschemas() -> Mapping[str, Json]:
 
 
 def rename_host(document: Json) -> Json:
-    """Return the document, a copy of its author's, with references to meta-schemas under the other host's name."""
+    """Rename the host in all references to meta-schemas. Changes the document, which must be a copy, and returns it."""
     waiting = [document]
     while waiting:
         schema = waiting.pop()
@@ -257,5 +258,5 @@ def rename_host(document: Json) -> Json:
 
 
 def restore_host(uri: str) -> str:
-    """Return the name that a renamed URI was published under."""
+    """Return the original of a URI with a renamed host."""
     return uri.replace(_RENAMED, _HOST, 1)

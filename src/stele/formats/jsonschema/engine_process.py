@@ -1,8 +1,8 @@
-"""Work of jsonschema-rs in a process that can be stopped.
+"""Runs jsonschema-rs in a separate process that can be stopped.
 
-Some patterns of a few bytes keep it busy for seconds and take gigabytes, some schemas of a few kilobytes take its
-prover minutes. It cannot be interrupted, and it lets no other thread of its process run: hence a process of its own
-with a deadline. An answer takes about 0.2 ms more this way.
+Some patterns of a few bytes keep it busy for seconds and take gigabytes, and some schemas of a few kilobytes take its
+prover minutes. It cannot be interrupted, and it blocks all other threads of its process. Hence it runs in a process of
+its own with a deadline. That adds about 0.2 ms to an answer.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from stele.worker_process import OWN_FOLDER, WorkerProcess
 
 
 class EngineProcess:
-    """One process, started when needed and replaced when it had to be stopped.
+    """A worker process that is started when needed, and replaced after it had to be stopped.
 
-    Safe to share between threads and across a fork; threads wait for each other.
+    Safe to share between threads and across a fork; one thread at a time is served.
     """
 
     def __init__(self, deadline: float) -> None:
-        """Start nothing yet; deadline is in seconds, for one question."""
+        """Start nothing yet. deadline is the time limit of one question, in seconds."""
         self._deadline = deadline
         self._lock = threading.Lock()
         self._process: WorkerProcess | None = None
@@ -37,9 +37,9 @@ class EngineProcess:
         atexit.register(self.close)
 
     def ask(self, question: Sequence[Json], lines: int = 1) -> list[str]:
-        """Return so many lines of the answer to a question of `engine_worker`; fewer when the process was stopped.
+        """Send a question to `engine_worker` and return that many lines of the answer.
 
-        Raises `Unavailable` when no process can be started.
+        There are fewer lines if the process was stopped. Raises `Unavailable` when no process can be started.
         """
         text = write_json(question) + b"\n"
         with self._lock:
@@ -52,7 +52,7 @@ class EngineProcess:
                     while len(answer) < lines and (line := process.output.readline()):
                         answer.append(line.decode().rstrip("\n"))
             finally:
-                if len(answer) < lines:  # also when the thread was interrupted: nobody else may get this answer
+                if len(answer) < lines:  # also after an interrupt: no other caller may get this answer
                     self._stop_process()
             return answer
 

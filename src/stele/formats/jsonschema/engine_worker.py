@@ -19,13 +19,13 @@ from decimal import Decimal
 from typing import Any, BinaryIO
 
 MEMORY_LIMIT = 2 << 30
-"""Address space of the process, in bytes: a schema that needs more ends the process, not the machine."""
+"""Maximum address space of the process, in bytes. A schema that needs more ends only this process."""
 
 PROCESSOR_LIMIT = 1.0
 """Seconds of processor time for the patterns of one schema; the system ends a process that takes more."""
 
 SMALLEST_COST = 4 << 10
-"""What the smallest pattern is counted as, in bytes."""
+"""Least size in bytes that is counted for a pattern."""
 
 
 def answer_question(question: bytes) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _measure_patterns(steps: int, size: int, budget: int, patterns: Sequence[str
 
 
 def _measure_pattern(pattern: str, steps: int, size: int) -> int:
-    """Return the least power of two under which the engine compiles the pattern; 0 when it does not up to size."""
+    """Return the least power of two, in bytes, under which the engine compiles the pattern; 0 if size is too small."""
     import jsonschema_rs
 
     limit = SMALLEST_COST
@@ -84,7 +84,7 @@ def _parse_integer(text: str) -> int | Decimal:
 
 
 def main(questions: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the questions end."""
+    """Answer questions until the input ends."""
     for question in questions:
         for line in answer_question(question):
             answers.write(line.encode() + b"\n")

@@ -1,9 +1,9 @@
-"""One flat object of keywords for a schema, and what those keywords say.
+"""One flat object of keywords for a schema, and functions that interpret these keywords.
 
-A flat schema has its references followed and its `allOf` added up. What cannot be added up exactly is left out and
-reported. Leaving out a condition lets more data in, so no datum is lost by it; the one keyword that works the other
-way is `additionalProperties: false`, which takes members out. The functions below `SchemaMerger` take such flat
-keywords and tell the JSON types they allow, the texts they list, and whether they describe a record or a map.
+In a flat schema references are followed and `allOf` is merged. What cannot be merged exactly is left out and reported.
+A condition that is left out allows more data, so no datum is lost. The only keyword with the opposite effect is
+`additionalProperties: false`, which removes members. The functions below `SchemaMerger` return the JSON types that the
+flat keywords allow, the texts they list, and whether they describe a record or a map.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
 
 MAX_FACTORS: Final = 1_000
-"""Schemas added up for one place."""
+"""Maximum number of schemas merged into one."""
 
 AddLoss = Callable[[str, str], None]
-"""Notes a loss that no datum is hurt by: (what, why)."""
+"""Notes a loss that affects no datum: (what, why)."""
 
 _FIRST: Final = frozenset(
     ["title", "description", "default", "deprecated", "examples", "$comment", "readOnly", "writeOnly", "$schema", "$id"]
 )
-"""Keywords of which the outermost one is taken."""
+"""Keywords of which the outermost value is used."""
 
 IGNORED: Final = frozenset([*REF_KEYWORDS, "allOf", "$defs", "definitions", "$anchor", "$dynamicAnchor", "id", "$id"])
-"""Keywords that are about where schemas are."""
+"""Keywords that identify or locate schemas, or were merged already."""
 
 _ASSERTING: Final = frozenset(
     [
@@ -41,11 +41,11 @@ _ASSERTING: Final = frozenset(
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     ]
 )
-"""Keywords that say something of data, beside a reference as elsewhere."""
+"""Keywords that constrain data, also beside a reference."""
 
 
 class SchemaMerger:
-    """Adds up schemas, and keeps the schemas it makes alive: they are known by identity."""
+    """Merges schemas, and keeps the merged schemas alive, because they are identified by object identity."""
 
     def __init__(self, parsed: ParsedJsonSchema) -> None:
         self._links = parsed.links
@@ -54,7 +54,7 @@ class SchemaMerger:
         self.draft: Draft = parsed.draft
 
     def resolve_target(self, schema: Json) -> Json:
-        """Return the schema at the end of references that assert nothing themselves."""
+        """Return the schema at the end of a chain of references that have no constraints of their own."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self._links.targets and id(schema) not in seen:
             if not self._hides_siblings and not _ASSERTING.isdisjoint(schema):
@@ -64,7 +64,7 @@ class SchemaMerger:
         return schema
 
     def flatten_schema(self, schema: dict[str, Json], lose: AddLoss) -> dict[str, Json]:
-        """Return the keywords of a schema, its references and its `allOf`, added up."""
+        """Return the merged keywords of a schema, its references and its `allOf`."""
         factors: list[dict[str, Json]] = []
         for factor in self._list_factors(schema):
             if len(factors) >= MAX_FACTORS:
@@ -127,7 +127,10 @@ class SchemaMerger:
                 self._kept.append(merged[name])
 
     def _close_content(self, merged: dict[str, Json], factors: list[dict[str, Json]], lose: AddLoss) -> None:
-        """Drop members that some factor rules out; keep the schema of other members where one factor alone has one."""
+        """Drop members that a closed schema excludes, and set `additionalProperties`.
+
+        If only one of the schemas has a schema for other members, it is kept where that is exact.
+        """
         limiting = [factor for factor in factors if factor.get("additionalProperties", True) is not True]
         closed = [factor for factor in limiting if factor["additionalProperties"] is False]
         for factor in closed:
@@ -175,7 +178,7 @@ _HINTS: Final = {
 
 
 def json_types_of(flat: dict[str, Json]) -> tuple[list[str], bool, bool]:
-    """(types besides null, whether null is one, whether they are only implied by keywords of those types)."""
+    """Return (types besides null, whether null is one, whether keywords of those types only imply them)."""
     names = flat.get("type")
     if names is None and ("enum" in flat or "const" in flat):
         values = flat.get("enum", [flat.get("const")])
@@ -192,7 +195,7 @@ def json_types_of(flat: dict[str, Json]) -> tuple[list[str], bool, bool]:
 
 
 def json_type_of(value: Json) -> str:
-    """JSON's type of a value."""
+    """Return the JSON type of a value."""
     match value:
         case None:
             return "null"
@@ -212,7 +215,10 @@ def json_type_of(value: Json) -> str:
 def constant_symbols(
     target: Callable[[Json], Json], flat: dict[str, Json]
 ) -> tuple[tuple[EnumSymbol, ...], bool] | None:
-    """(symbols, whether null is allowed beside them) of a schema that lists texts, by `enum` or by alternatives."""
+    """Return (symbols, whether null is also allowed) of a schema that lists texts; None for any other schema.
+
+    The texts are listed by `enum` or by alternatives with `const`.
+    """
     listing = _enum_symbols(flat) or _branch_symbols(target, flat)
     if listing is None:
         return None
@@ -239,7 +245,7 @@ def _enum_symbols(flat: dict[str, Json]) -> tuple[tuple[EnumSymbol, ...], bool] 
 def _branch_symbols(
     target: Callable[[Json], Json], flat: dict[str, Json]
 ) -> tuple[tuple[EnumSymbol, ...], bool] | None:
-    """`oneOf` or `anyOf` of constants, each with a description of its own."""
+    """Return the symbols of a `oneOf` or `anyOf` of constants, each with its own description; None for others."""
     branches = flat.get("oneOf", flat.get("anyOf"))
     if not isinstance(branches, list) or len(branches) < 2 or not flat.keys().isdisjoint(("enum", "const")):
         return None
@@ -258,7 +264,7 @@ _APPLICATORS: Final = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas
 
 
 def has_structure(flat: dict[str, Json]) -> bool:
-    """Return whether the schema describes members or items, so that alternatives only choose among those."""
+    """Return whether the schema describes members or items; alternatives then only restrict them."""
     return any(
         key in flat for key in ("properties", "items", "prefixItems", "additionalProperties", "patternProperties")
     )
@@ -275,14 +281,14 @@ def is_closed(flat: dict[str, Json]) -> bool:
 
 
 def is_map(flat: dict[str, Json]) -> bool:
-    """Return whether members have no names of their own."""
+    """Return whether the schema names no members and allows unnamed ones."""
     return not flat.get("properties") and not (is_closed(flat))
 
 
 def map_values(flat: dict[str, Json]) -> tuple[list[Json], bool, bool]:
-    """(schemas of the members, whether that is exactly so, whether every member has a place).
+    """Return (schemas of the members, whether they are exact, whether every member has a type).
 
-    Names that a pattern leaves to nobody, and requirements on names, make the map inexact.
+    The map is inexact if patterns decide which schema applies to a member, or forbid other names.
     """
     patterns = flat.get("patternProperties")
     rest = flat.get("additionalProperties", True)
@@ -297,7 +303,7 @@ def map_values(flat: dict[str, Json]) -> tuple[list[Json], bool, bool]:
 
 
 def list_members(flat: dict[str, Json]) -> Iterator[tuple[str, Json, bool]]:
-    """(name, schema, whether it is always there); required members that are not described may be anything."""
+    """Yield (name, schema, whether it is required). Required members without a schema can have any value."""
     properties = flat.get("properties")
     described = properties if isinstance(properties, dict) else {}
     required = [name for name in flat.get("required") or [] if isinstance(name, str)]
@@ -311,7 +317,7 @@ def list_members(flat: dict[str, Json]) -> Iterator[tuple[str, Json, bool]]:
 
 
 def has_typed_rest(flat: dict[str, Json]) -> bool:
-    """Return whether members that the schema does not name have a schema."""
+    """Return whether there is a schema for members that the schema does not name."""
     return isinstance(flat.get("additionalProperties"), dict) or bool(flat.get("patternProperties"))
 
 
@@ -323,7 +329,10 @@ def exclusive_groups(flat: dict[str, Json]) -> list[tuple[str, ...]]:
 
 
 def exclusive_group(flat: dict[str, Json], branches: Json) -> tuple[str, ...] | None:
-    """Return the members of a `oneOf` whose branches each require one member and whose last one forbids them all."""
+    """Return the members of a `oneOf` that allows at most one of them; None for any other `oneOf`.
+
+    Each branch of such a `oneOf` requires one member, and the last one forbids them all.
+    """
     if not isinstance(branches, list) or len(branches) < 2:
         return None
     *present, absent = branches

@@ -1,8 +1,8 @@
-"""Neutral words as a JSON Schema of draft 2020-12, for data in the mapping of `stele.formats.conversion.json_values`.
+"""Converts the neutral model to a JSON Schema of draft 2020-12, for data in the mapping of `conversion.json_values`.
 
-A record is an object with `properties`, `required` and `additionalProperties` (false unless the model says open); types
-with a name stand in `$defs` under it, the root's name is its `title`; unions are `anyOf`, for a number may be two of
-their options at once. Scalars: see `stele.formats.jsonschema.to_model`.
+A record is an object with `properties`, `required` and `additionalProperties` (false unless the model says open). Named
+types are in `$defs`, and the root's name is its `title`. Unions are `anyOf`, because a number can match two of their
+options at once. Scalars: see `stele.formats.jsonschema.to_model`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from stele.formats.jsonschema.json_text import escape_token
 from stele.formats.jsonschema.to_model import decimal_pattern, fixed_pattern
 
 MAX_DEPTH: Final = 60
-"""Types without a name inside one another."""
+"""Maximum nesting of unnamed types."""
 
 MAX_NODES: Final = 100_000
-"""Types and fields in one document."""
+"""Maximum number of types and fields in one document."""
 
 _MAX_COMPARED: Final = 100
-"""Options of a union compared with each other."""
+"""Maximum number of options of a union that are compared with each other."""
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _SCALARS: Final[Mapping[ScalarKind, dict[str, Any]]] = {
@@ -76,7 +76,7 @@ _CONSTRAINTS: Final = frozenset(
 
 
 def from_model(model: Model) -> tuple[bytes, list[Loss]]:
-    """Return a schema document and what it does not say. Raises `CannotConvert` and `TooLarge`."""
+    """Return a schema document and the losses. Raises `CannotConvert` and `TooLarge`."""
     writer = _SchemaBuilder(model)
     root = writer.build_document()
     return json.dumps(root, ensure_ascii=False, indent=2).encode(), writer.losses
@@ -149,7 +149,7 @@ class _SchemaBuilder:
                 return self._build_reference(name, path)
 
     def make_nullable(self, schema: dict[str, Any], *, nullable: bool) -> dict[str, Any]:
-        """Return the schema with null among its values, if nullable."""
+        """Return the schema, extended by null if nullable."""
         word = schema.get("type")
         if not nullable or not schema or word == "null":
             return schema
@@ -183,7 +183,7 @@ class _SchemaBuilder:
         return {"$ref": "#" if name == self.top else f"#/$defs/{quote(escape_token(name), safe='~')}"}
 
     def _report_ambiguity(self, kind: Union, path: str) -> None:
-        """Say so when a value does not tell which option it belongs to; once for a union."""
+        """Note a loss, once for a union, if a value does not show which option it belongs to."""
         if len(kind.options) > _MAX_COMPARED:
             why = f"With {len(kind.options)} options, nobody can tell which one a value belongs to."
             self.add_loss(path, "UNION", why, data=True)
@@ -199,7 +199,7 @@ class _SchemaBuilder:
             self.add_loss(path, "UNION", why, data=word != "number")
 
     def _describe_values(self, kind: Type) -> tuple[str, frozenset[str] | None]:
-        """JSON's word for the values of a type, and the symbols or members that set it apart from others, if any."""
+        """Return the JSON type of a type's values, and its symbols or members if they distinguish it from others."""
         match kind:
             case Array():
                 return "array", None
@@ -269,7 +269,7 @@ class _SchemaBuilder:
         return out
 
     def _exclusive_groups(self, declared: RecordType, path: str) -> Iterable[tuple[str, ...]]:
-        """Yield the groups whose members are optional and not nullable: presence tells them apart."""
+        """Yield the groups whose members are optional and not nullable, so that their presence can be tested."""
         optional = {field.name for field in declared.fields if not field.required and not field.nullable}
         for group, members in declared.at_most_one.items():
             if optional.issuperset(members):
@@ -307,13 +307,13 @@ class _SchemaBuilder:
 
 
 def _at_most_one_schema(members: tuple[str, ...]) -> dict[str, Any]:
-    """Return a schema that holds for objects with one of the members, or none."""
+    """Return a schema that accepts objects with at most one of the members."""
     present = [{"required": [name]} for name in members]
     return {"oneOf": [*present, {"not": {"anyOf": present}}]}
 
 
 def _is_alike(word: str, names: frozenset[str] | None, word2: str, names2: frozenset[str] | None) -> bool:
-    """Return whether values of two options may be the same; names are symbols, or the members of an exact record."""
+    """Return whether two options can have the same values. names are symbols, or the members of a closed record."""
     if word != word2:
         return False
     if names is None or names2 is None:

@@ -1,7 +1,7 @@
-"""JSON text in, JSON text out, without losing anything a schema author wrote.
+"""Reads and writes JSON text without losing anything that a schema author wrote.
 
-Numbers keep their exact spelling (`1.0` is not `1`, `1e400` is not infinity), members keep their order, and every
-refusal says where. Reading is bounded: the depth is measured before anything recursive looks at the text.
+Numbers keep their exact spelling (`1.0` is not `1`, `1e400` is not infinity), members keep their order, and every error
+has its position. Reading is bounded: the depth is measured before any recursive function reads the text.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Json: TypeAlias = Any
 """A JSON value: dict, list, str, bool, None, int (at most 19 characters) or `SpelledNumber`."""
 
 RepeatedMembers: TypeAlias = dict[int, tuple[Json, list[str]]]
-"""Objects with the names of members that they have several times, by identity."""
+"""Objects with repeated member names, by identity: the object and these names."""
 
 MAX_DEPTH = 200
 """Deepest nesting of braces and brackets in one document; the validator's own limit is 255."""
 
 _SHORT_INT = 19
 _LEAST_SHARED_HASH = 10 ** (_SHORT_INT - 2)
-"""Whole numbers below have hashes of their own."""
+"""Smaller whole numbers have different hashes."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{}]|NaN|-?Infinity', re.DOTALL)
 _BOMS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 class SpelledNumber(Decimal):
-    """A number together with the characters it was written with; compares and hashes by value."""
+    """A number and its original text; compares and hashes by value."""
 
     __slots__ = ("text",)
 
     text: str
 
     def __new__(cls, text: str) -> Self:
-        """Read a JSON number. Raises `MalformedSchema` when its exponent is beyond any use."""
+        """Read a JSON number. Raises `MalformedSchema` when its exponent is not between -100,000 and 100,000."""
         try:
             number = super().__new__(cls, text)
         except InvalidOperation:
@@ -56,9 +56,9 @@ class SpelledNumber(Decimal):
 
 
 def parse_json(text: bytes, *, strict: bool = True, repeated: RepeatedMembers | None = None) -> Json:
-    """Return one JSON document from UTF-8 bytes; of members of one name the last one counts, as in Jackson.
+    """Return one JSON document from UTF-8 bytes. Of members with the same name the last one counts, as in Jackson.
 
-    strict refuses what older registries let pass: a byte order mark. repeated is filled with the names that an object
+    strict rejects a byte order mark, which older registries accepted. repeated is filled with the names that an object
     has several times, by the identity of the object. Raises `MalformedSchema` with line and column.
     """
 
@@ -99,19 +99,19 @@ _SYNTAX = {
     "Invalid \\escape": ("an unknown escape", r"one of \" \\ \/ \b \f \n \r \t \u"),
     "Invalid \\uXXXX escape": ("a bad escape", "four hexadecimal digits"),
 }
-"""What the parser says in other words, and what it expected."""
+"""For each message of Python's parser, a clearer one, and what was expected."""
 
 _TRAILING_COMMAS = {
     "Illegal trailing comma before end of object": "Expecting property name enclosed in double quotes",
     "Illegal trailing comma before end of array": "Expecting value",
 }
-"""What the parser of Python 3.13 says at the comma, and what older ones say at the bracket behind it."""
+"""Messages of Python 3.13 at a trailing comma, each with the one that older versions report at the bracket after it."""
 
 _PAST_COMMA = re.compile(r",[ \t\r\n]*")
 
 
 def _explain_syntax_error(error: json.JSONDecodeError) -> MalformedSchema:
-    """Return what is wrong and where, the same for the parser of every Python."""
+    """Return the error with its position, the same for all versions of Python."""
     message, offset = error.msg, error.pos
     if message in _TRAILING_COMMAS:
         message = _TRAILING_COMMAS[message]
@@ -123,7 +123,7 @@ def _explain_syntax_error(error: json.JSONDecodeError) -> MalformedSchema:
 
 
 def write_json(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:
-    """Compact UTF-8 JSON; numbers as spelled, members in their order, or sorted by name when order says so."""
+    """Return compact UTF-8 JSON. Numbers are as spelled; members are in their order, or sorted by name."""
     return msgspec.json.encode(value, enc_hook=_encode_number, order=order)
 
 
@@ -133,7 +133,7 @@ def to_builtin(value: Json) -> Json:
 
 
 def json_pointer(parts: Iterable[str | int]) -> str:
-    """RFC 6901 JSON Pointer as a URI fragment: `#` is the whole document, `#/properties/a` a member."""
+    """Return an RFC 6901 JSON Pointer as a URI fragment: `#` is the whole document, `#/properties/a` a member."""
     return "#" + "".join(f"/{escape_token(str(part))}" for part in parts)
 
 
@@ -143,12 +143,12 @@ def escape_token(part: str) -> str:
 
 
 def is_equal(left: Json, right: Json) -> bool:
-    """Equality of JSON values: numbers by value, booleans unlike numbers, members in any order."""
+    """Return whether two JSON values are equal: numbers by value, booleans unlike numbers, members in any order."""
     return bool(to_hashable(left) == to_hashable(right))
 
 
 def to_hashable(value: Json) -> Any:
-    """Return a hashable stand-in for a JSON value, equal exactly when the values are."""
+    """Return a hashable substitute for a JSON value. Substitutes are equal exactly when the values are."""
     if isinstance(value, bool) or value is None:
         return (type(value).__name__, value)
     if isinstance(value, dict):
@@ -161,10 +161,10 @@ def to_hashable(value: Json) -> Any:
 
 
 def _number_to_hashable(number: Decimal) -> Any:
-    """Return the text of a number, and a short whole number as it is.
+    """Return a short whole number as it is, and any other number as a text.
 
-    A hash of a number is its remainder, so anybody can write thousands of numbers with one hash. That of a text is
-    another one in each process.
+    The hash of a number is its remainder, so an attacker could write thousands of numbers with the same hash. The hash
+    of a text is different in each process.
     """
     if not number:
         return 0
@@ -201,7 +201,10 @@ def _decode_utf8(text: bytes, *, strict: bool) -> str:
 
 
 def _check_depth(source: str) -> None:
-    """Refuse documents nested deeper than `MAX_DEPTH`; one linear pass, skipped when there are few brackets at all."""
+    """Raise `MalformedSchema` for documents nested deeper than `MAX_DEPTH`.
+
+    It is one linear pass, which is skipped when there are only few brackets.
+    """
     if source.count("{") + source.count("[") <= MAX_DEPTH:
         return
     depth = 0

@@ -1,11 +1,12 @@
-"""The ruleset `karapace`: what Karapace 6.2 lets a JSON schema change.
+"""The ruleset `karapace`: the changes of a JSON schema that Karapace 6.2 allows.
 
-It compares keyword by keyword as `confluent` does, with other answers in places. A schema is one thing only: a list of
-types counts as `anyOf`, combinations come before `not`, types and `enum`, and whatever is left is an object. `true` is
-no schema that reads everything: it reads objects. What an open object gains is refused, an empty schema too. Kept are
-also its slips that decide: `items` and dependencies may not go, what an object requires counts only where it is the
-schema of a property or where a property is new. Left out are the requests it fails on (recursive references among
-them): here recursion counts as compatible until something speaks against it.
+It compares keyword by keyword as `confluent` does, with some different answers. A schema has exactly one kind. A list
+of types counts as `anyOf`; combinations come before `not`, types and `enum`; everything else is an object. `true` does
+not read everything: it reads objects. Every property added to an open object is refused, even one with an empty schema.
+
+Faults of Karapace that decide verdicts are kept: `items` and dependencies must not be removed, and required members of
+an object count only where it is the schema of a property or where a property is new. Requests on which Karapace fails
+(with recursive references, for example) are decided here: recursion counts as compatible until a change contradicts it.
 
 Source: docs/protocols/karapace.md#json-schema-rules.
 """
@@ -35,7 +36,7 @@ _ADVICE: Final = {
         "Close the object (additionalProperties: false) before adding properties.",
     ),
 }
-"""Why and what to do, by kinds of change that no other ruleset refuses."""
+"""Why a change matters and how to fix it, for the types of change that no other ruleset refuses."""
 _ALLOWED: Final = STRICT - _ADVICE.keys()
 _KINDS: Final = {
     kind.value: kind
@@ -51,20 +52,20 @@ _KINDS: Final = {
 _CONSTANTS: Final = frozenset({ShapeKind.EMPTY, ShapeKind.FALSE})
 """The schemas `true` and `false`."""
 _OBJECTS: Final = frozenset({ShapeKind.OBJECT, ShapeKind.EMPTY})
-"""What is compared as an object: `true` as one without keywords."""
+"""Kinds that are compared as objects: `true` counts as an object without keywords."""
 
 _Steps = Iterator[LocalChange | InnerPair]
 
 
 def check(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
-    """Return why Karapace would not let a reader follow a writer. Raises `TooLarge` for schemas too entangled."""
+    """Return why Karapace would not let the reader follow the writer. Raises `TooLarge` past a limit of steps."""
     old, new = (_KarapaceModel(parsed).get_shape(parsed.root) for parsed in (writer, reader))
     changes = SchemaDiff(_compare_pair, _ALLOWED).list_changes(old, new)
     return build_findings(changes, _ALLOWED, reader, writer, _ADVICE)
 
 
 class _KarapaceModel(ShapeModel):
-    """The shapes of a schema as Karapace reads it: never in parts, and a reference stands for all beside it."""
+    """The shapes of a schema as Karapace reads it: never split, and keywords beside a reference are ignored."""
 
     def _is_reference(self, schema: dict[str, Json]) -> bool:
         return id(schema) in self._links.targets
@@ -87,7 +88,7 @@ class _KarapaceModel(ShapeModel):
 
 
 def _compare_pair(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> _Steps:
-    """Changes between one pair, and the pairs inside it."""
+    """Yield the changes between one pair, and the pairs inside it."""
     kinds = {old.kind, new.kind}
     if ShapeKind.COMBINED in kinds:
         yield from _compare_combinations(comparison, old, new)
@@ -119,7 +120,7 @@ def _compare_same_kind(comparison: SchemaDiff, old: SchemaShape, new: SchemaShap
 
 
 def _pair_up(old: SchemaShape, before: Json, new: SchemaShape, after: Json, *path: str) -> InnerPair:
-    """A pair of schemas inside a pair."""
+    """Return the pair of two schemas inside a pair, at a path."""
     return InnerPair(old.model.get_shape(before), new.model.get_shape(after), path)
 
 
@@ -146,7 +147,10 @@ def _compare_arrays(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) 
 def _compare_tuples(
     comparison: SchemaDiff, old: SchemaShape, before: list[Json], new: SchemaShape, after: list[Json]
 ) -> _Steps:
-    """Compare positions; a tuple may not grow, and shrinks only where what goes reads like an object, or is free."""
+    """Compare the positions of two tuples.
+
+    A tuple must not grow. It can shrink if further items are unrestricted or the removed ones are readable as objects.
+    """
     for index, (was, now) in enumerate(zip(before, after, strict=False)):
         yield _pair_up(old, was, new, now, "items", str(index))
     if new.source.get("additionalItems", True) is not True:
@@ -177,7 +181,7 @@ def _compare_objects(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape)
     if removed and not _is_open(new):
         for name in removed:
             yield from _find_removed_property(comparison, old, before[name], new, name)
-    else:  # Where a property goes from a closed object, no other is looked at.
+    else:  # If a closed object loses a property, added ones are not checked.
         for name in added:
             yield from _find_added_property(comparison, old, new, after[name], name)
     yield from _compare_dependencies(old, new)
@@ -191,12 +195,12 @@ def _compare_objects(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape)
 
 
 def _is_open(shape: SchemaShape) -> bool:
-    """Whether an object takes members nobody named as they are; `{}` for them counts as a restriction."""
+    """Return whether an object allows unnamed members without a restriction; `{}` for them counts as a restriction."""
     return not shape.named_schemas("patternProperties") and shape.source.get("additionalProperties", True) is True
 
 
 def _find_cover(shape: SchemaShape, name: str) -> Json:
-    """The schema of a member nobody named; None where there is none."""
+    """Return the schema of an unnamed member; None when there is none."""
     for pattern, schema in shape.named_schemas("patternProperties").items():
         if pattern_matches(f"^(?:{pattern})", name):
             return schema
@@ -232,7 +236,7 @@ def _find_added_property(
 
 
 def _compare_dependencies(old: SchemaShape, new: SchemaShape) -> _Steps:
-    """Compare what the writer had: nothing of it may go; what comes is not looked at."""
+    """Compare the writer's dependencies: none may be removed. Added dependencies are ignored."""
     after = new.named_schemas("dependencies")
     for name, was in old.named_schemas("dependencies").items():
         now = after.get(name)
@@ -247,7 +251,7 @@ def _compare_dependencies(old: SchemaShape, new: SchemaShape) -> _Steps:
 
 
 def _names(dependency: Json) -> list[str]:
-    """The members of a dependency: names of properties, or the keywords of a schema."""
+    """Return the names in a dependency: names of properties, or the keywords of a schema."""
     return [name for name in dependency if isinstance(name, str)] if isinstance(dependency, list | dict) else []
 
 
@@ -255,7 +259,10 @@ def _names(dependency: Json) -> list[str]:
 
 
 def _compare_combinations(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
-    """Compare where one side or both are `allOf`, `anyOf` or `oneOf`; a combination of one is that one."""
+    """Compare a pair of which at least one is `allOf`, `anyOf` or `oneOf`.
+
+    A combination of one schema counts as that schema.
+    """
     befores, afters = _list_branches(old), _list_branches(new)
     if old.kind is new.kind:
         yield from _compare_branches(comparison, old, befores, new, afters)

@@ -1,8 +1,8 @@
-"""Advice on JSON Schemas; see `stele.formats.lint` for the rules all languages share and how to silence one.
+"""Lint rules for JSON Schemas; see `stele.formats.lint` for the rules all languages share and how to silence one.
 
-Only the document itself is looked at, by the draft it is read as. Names of properties may be lowerCamelCase (Google's
-style guide) or lower_snake_case. Branches of `allOf`, `not`, `if` and the like are parts of a schema, so that they need
-not declare what the whole does.
+Only the document itself is checked, by the draft it is read as. Names of properties can be lowerCamelCase (Google's
+style guide) or lower_snake_case. Branches of `allOf`, `not`, `if` and the like are parts of a schema, so they need not
+repeat declarations of the whole.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from stele.formats.lint import LintReport
 _DEFINITIONS = frozenset(("$defs", "definitions"))
 _OPTIONAL_APPLICATORS = frozenset(("anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"))
 MAX_OBJECTS = 20_000
-"""Objects of one document that are compared with those of another."""
+"""Maximum number of objects of one document that are compared with those of another."""
 
 
 def reachable_schemas(parsed: ParsedJsonSchema) -> set[int]:
-    """Return the schemas (by identity) that say something about data: all but definitions nobody refers to."""
+    """Return the identities of the schemas that apply to data: all except unused definitions."""
     identities: set[int] = set()
     waiting = [parsed.root]
     while waiting:
@@ -50,7 +50,7 @@ def reachable_schemas(parsed: ParsedJsonSchema) -> set[int]:
 
 
 def find_recursion(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]]) -> Iterator[tuple[str, list[int]]]:
-    """Yield the groups of schemas that contain each other, by identity, with the rule they break."""
+    """Yield the groups of schemas that contain each other, as (rule they break, their identities)."""
     known = {id(schema): schema for schema in schemas}
 
     def list_applied(key: int) -> list[int]:
@@ -98,7 +98,7 @@ def _required_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iter
 
 
 def list_objects(parsed: ParsedJsonSchema) -> Iterator[tuple[str, frozenset[str], dict[str, Json]]]:
-    """Yield path, required names and properties of every object that is no choice; the same path is the same object."""
+    """Yield path, required names and properties of every object outside choices. Equal paths mean the same object."""
     waiting: list[tuple[str, Json]] = [("#", parsed.root)]
     object_count = 0
     while waiting and object_count < MAX_OBJECTS:
@@ -134,7 +134,7 @@ RULES: Final[Mapping[str, str]] = common.select_rules(
 )
 
 _PARTS: Final = frozenset(("allOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"))
-"""Keywords below which a schema is a part of another one."""
+"""Keywords whose schemas are parts of the enclosing schema."""
 
 _CHOICES: Final = frozenset(("anyOf", "oneOf"))
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
@@ -146,7 +146,7 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
 _TYPING_KEYWORDS: Final = frozenset(
     ("type", "$ref", "$dynamicRef", "$recursiveRef", "enum", "const", "allOf", "anyOf", "oneOf")
 )
-"""Keywords of which any says what values there are."""
+"""Keywords that declare which values are allowed; one of them is enough."""
 
 _TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
     "null": lambda value: value is None,
@@ -162,7 +162,7 @@ _TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
 class _LintedSchema(NamedTuple):
     """A schema in the document: its path, the rules silenced there, and whether it is only a part of another one.
 
-    keyword and name say how it hangs in the schema around it: `properties` and the property, say.
+    keyword and name are its position in the enclosing schema, such as `properties` and the name of the property.
     """
 
     schema: dict[str, Json]
@@ -174,7 +174,7 @@ class _LintedSchema(NamedTuple):
 
 
 def lint(parsed: ParsedJsonSchema, before: ParsedJsonSchema | None) -> list[Finding]:
-    """Return what the rules object to, in the order of the document."""
+    """Return the findings of the rules, in the order of the document."""
     notes = LintReport()
     places: dict[int, _LintedSchema] = {}
     if isinstance(parsed.root, dict):
@@ -221,7 +221,7 @@ def _walk_schemas(parsed: ParsedJsonSchema) -> Iterator[_LintedSchema]:
 
 
 def _check_schema(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
-    """All rules about one schema by itself."""
+    """Check all rules about one schema by itself."""
     schema = place.schema
     _check_keywords(notes, place, parsed)
     _check_documented(notes, place, parsed)
@@ -282,7 +282,10 @@ def _check_keywords(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonS
 
 
 def _check_documented(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
-    """The whole, properties and definitions; a property may leave it to what it refers to."""
+    """Check that the whole schema, properties and definitions have a text.
+
+    For a reference, a text of its target is enough.
+    """
     if place.path == "#":
         what = "The schema"
     elif place.keyword in ("properties", "$defs", "definitions"):
@@ -389,7 +392,7 @@ def _check_recursion(notes: LintReport, parsed: ParsedJsonSchema, places: Mappin
     for rule, group in find_recursion(parsed, [place.schema for place in places.values()]):
         inside = [places[each] for each in group if each in places]
         if inside:
-            # The places with names say most: the whole, or a definition.
+            # Report named schemas if possible: the whole schema, or a definition.
             named = [place for place in inside if place.keyword in ("", "$defs", "definitions")] or inside
             paths = [place.path for place in named]
             common.report_recursion(notes, rule, paths[0], paths, named[0].ignored)
@@ -414,7 +417,7 @@ def _check_unused_definitions(notes: LintReport, parsed: ParsedJsonSchema, place
 def _check_changes(
     notes: LintReport, parsed: ParsedJsonSchema, before: ParsedJsonSchema, ignored: frozenset[str]
 ) -> None:
-    """Properties that are required now and that documents written before need not have."""
+    """Report properties that are now required and may be missing in documents written before."""
     old = {path: required for path, required, _ in list_objects(before)}
     for path, required, properties in list_objects(parsed):
         if path not in old:

@@ -1,4 +1,4 @@
-"""What a schema of any draft declares: its outline, and its fields, flat, for search, pages and lint.
+"""The declarations of a schema of any draft: its outline, and its flat list of fields for search, pages and lint.
 
 An outline has every subschema at its JSON Pointer, with its keywords as attributes.
 """
@@ -27,7 +27,7 @@ ROOT: Final = "#"
 """Path of the schema itself."""
 
 MAX_STEPS: Final = 200_000
-"""Steps one locator takes for all its paths together: references can make them as long as the schema."""
+"""Maximum number of steps of one locator for all its paths together. References can make a path very long."""
 
 _KINDS: Final = {
     "$defs": "definition",
@@ -51,7 +51,7 @@ _Step = tuple[str | int, ...]
 
 
 class _Site(NamedTuple):
-    """A schema, the keyword (and name or index) that leads to it from the one around, and where both are."""
+    """A schema, the keyword (and name or index) that leads to it from the enclosing schema, and the paths of both."""
 
     schema: Json
     step: _Step
@@ -83,7 +83,10 @@ def build_outline(parsed: ParsedJsonSchema) -> list[OutlineNode]:
 
 
 def _walk_sites(root: Json) -> tuple[list[_Site], bool]:
-    """Return the schemas of a document in the order of the text, within an outline's limits, and whether all are."""
+    """Return the schemas of a document in the order of the text, within the limits of an outline.
+
+    The second value is whether they are complete.
+    """
     sites: list[_Site] = []
     stack = [_Site(root, (), ROOT, None)]
     room = MAX_CHARACTERS
@@ -159,7 +162,7 @@ def _used_paths(parsed: ParsedJsonSchema, schema: Json, places: dict[int, str]) 
 
 
 def _schema_attributes(schema: Json) -> dict[str, str]:
-    """Return everything a schema says by itself; what the schemas inside it say is theirs."""
+    """Return the keywords of a schema as attributes, without those of the schemas inside it."""
     if not isinstance(schema, dict):
         return {"schema": _json_text(schema)}
     attributes: dict[str, str] = {}
@@ -186,7 +189,7 @@ def _json_text(value: Json) -> str:
 
 
 def _branch_marks(schema: dict[str, Json]) -> dict[_Step, str]:
-    """Return what tells the branches of a choice apart better than their position: a reference, a title, a type."""
+    """Return labels that identify the branches of a choice better than their position: a reference, a title, a type."""
     marks: dict[_Step, str] = {}
     for keyword in (word for word in _BRANCHES if word in schema):
         branches = schema[keyword]
@@ -207,7 +210,7 @@ def _branch_mark(branch: Json) -> str:
 
 
 MAX_FIELDS = 10_000
-"""Fields listed of one schema; what lies behind is left out."""
+"""Maximum number of fields listed for one schema; the others are left out."""
 
 _MAX_VISITS = 10 * MAX_FIELDS
 
@@ -237,8 +240,8 @@ def list_fields(parsed: ParsedJsonSchema) -> list[Field]:
 class _Inner(NamedTuple):
     """A schema inside another one.
 
-    is_field says whether it is a field of its own, not one of several schemas that stand together; is_optional whether
-    data may lack it, None where that is not known.
+    is_field is whether it is a field of its own and not a branch of a combination. is_optional is whether data may lack
+    it, None when that is not known.
     """
 
     path: str
@@ -248,9 +251,9 @@ class _Inner(NamedTuple):
 
 
 def _inner_schemas(schema: dict[str, Json], outer: _Inner) -> Iterator[_Inner]:
-    """Yield what is inside one schema.
+    """Yield the schemas inside one schema.
 
-    Where several schemas stand together, another one may require what this one does not, or hold in its place.
+    With branches, it is not known whether a property is optional: another branch may require it, or apply in its place.
     """
     path = outer.path
     has_branches = any(word in schema for word in _BRANCHES)
@@ -285,7 +288,7 @@ def _is_text(value: object) -> bool:
 
 
 def _build_field(parsed: ParsedJsonSchema, inner: _Inner, schema: Json) -> Field:
-    """Return a field; schema is what its own schema leads to by references."""
+    """Return a field. schema is the target of the references of its own schema."""
     both = [part for part in (inner.schema, schema) if isinstance(part, dict)]
     default = next((part["default"] for part in both if "default" in part), _ABSENT)
     doc = next(
@@ -301,7 +304,10 @@ _ABSENT = object()
 
 
 def type_word(parsed: ParsedJsonSchema, schema: Json, *, depth: int = 2) -> str:
-    """A short word for what a schema allows: its types joined by `|`, else `enum`, `const`, branches, else `any`."""
+    """Return a short text for what a schema allows.
+
+    It is its types joined by `|`, else `enum`, `const` or the branches, else `any`.
+    """
     schema = parsed.links.follow_references(schema)
     if not isinstance(schema, dict):
         return "never" if schema is False else "any"

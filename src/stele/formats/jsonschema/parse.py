@@ -1,4 +1,4 @@
-"""From text to a schema that is known to be well formed, with every reference resolved and a validator at hand."""
+"""Parses text into a schema that is well formed, with all references resolved and a validator."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _EXPECTED_INSIDE = {
 _MAX_FORGIVEN = 100
 _SCHEMA_BYTES = 24 << 10
 _BYTES_PER_BYTE = 12
-"""Measured: so much memory takes a schema of its own, and each byte of its text and of its references."""
+"""Memory of a parsed schema for each byte of its text and of its references, as measured."""
 
 
 class ParsedJsonSchema:
     """A JSON Schema after parsing; immutable by convention, safe to share.
 
-    root        the document: an object or a boolean
-    draft       the draft it is read by
-    links       where its references lead
-    references  the reference texts handed in, parsed, by name
-    printed     the PRINTED form
-    pattern_size  about how many bytes its compiled patterns take
-    repeated    members of the document that are there several times
+    root          the document: an object or a boolean
+    draft         the draft it is read by
+    links         the targets of its references
+    references    the parsed texts of references, by name
+    printed       the PRINTED form
+    pattern_size  approximate size in bytes of its compiled patterns
+    repeated      members that the document has several times
     """
 
     __slots__ = (
@@ -100,32 +100,33 @@ class ParsedJsonSchema:
 
     @property
     def memory_size(self) -> int:
-        """About how many bytes the schema takes in memory, its compiled patterns included."""
+        """Approximate size of the schema in memory in bytes, including its compiled patterns."""
         texts = len(self.printed) + sum(len(write_json(text)) for text in self.references.values())
         compiled = 1 + (self._asserting is not None)
         return _SCHEMA_BYTES + _BYTES_PER_BYTE * texts + compiled * self.pattern_size
 
     @property
     def validator(self) -> jsonschema_rs.Validator:
-        """The compiled schema. Raises `MalformedSchema` for one that only strict=False let in."""
+        """The compiled schema. Raises `MalformedSchema` for a schema that only strict=False accepted."""
         if isinstance(self._validator, MalformedSchema):
             raise self._validator
         return self._validator
 
     @property
     def asserting_validator(self) -> jsonschema_rs.Validator:
-        """The schema compiled so that `format` refuses, as some validators read it; compiled when first asked for."""
+        """The schema compiled with `format` as an assertion, as some validators read it. Compiled on first access."""
         if self._asserting is None:
             self._asserting = compile_schema(self.root, self.links, self.draft, base=self._base, formats=True)
         return self._asserting
 
 
 def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ParsedJsonSchema:
-    """Parse one schema with the texts its references name.
+    """Parse one schema and the texts of its references.
 
-    The draft is that of `$schema`, else draft-07 (the Confluent registry's default); a schema without `$schema` that
-    only draft-04 understands (boolean `exclusiveMaximum`, say) is read as draft-04. A `$schema` that names a reference
-    is a meta-schema of the author's own: its draft counts, and its vocabularies.
+    The draft is that of `$schema`, else draft-07 (the Confluent registry's default). A schema without `$schema` that
+    only draft-04 accepts (boolean `exclusiveMaximum`, for example) is read as draft-04. A `$schema` that names a
+    reference is a custom meta-schema: its draft and its vocabularies are used.
+
     Raises `MalformedSchema` (line and column for syntax, JSON Pointer for the rest) and `UnresolvedReference`.
     """
     repeated: RepeatedMembers = {}
@@ -147,7 +148,7 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
 
 
 def _choose_draft(root: Json, known: Mapping[str, Json]) -> Draft:
-    """Return the draft of a schema, through meta-schemas among its references."""
+    """Return the draft of a schema; meta-schemas among its references are followed."""
     seen: set[str] = set()
     while isinstance(root, dict) and isinstance(uri := root.get("$schema"), str) and uri in known and uri not in seen:
         seen.add(uri)
@@ -199,8 +200,7 @@ def compile_schema(
 ) -> jsonschema_rs.Validator:
     """Return a validator for root that reads its references from links and never from the network.
 
-    One policy for all drafts: `format` is an annotation, not an assertion, unless formats asks for the other reading.
-    Raises `MalformedSchema`.
+    In all drafts `format` is an annotation, not an assertion, unless formats is set. Raises `MalformedSchema`.
     """
     refuse_branch_explosion(root, links)
     document = _validator_document(root, links)
@@ -261,7 +261,7 @@ def _build_retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
 
 
 def _validator_document(document: Json, links: Links) -> Json:
-    """Return a document of the closure as the validator takes it."""
+    """Return a document of the schema or its references in the form that the validator accepts."""
     plain = to_builtin(document)
     return rename_host(plain) if links.has_metaschemas else plain
 
@@ -306,7 +306,7 @@ _TEXT_LIMIT = 80
 
 
 def excerpt_at(parsed: ParsedJsonSchema, path: Iterable[str | int]) -> str:
-    """Return what a schema has at a path, references on the way followed, shortened; '' where it has nothing."""
+    """Return the value at a path of a schema as shortened JSON, with references followed; '' when there is none."""
     value: Json = parsed.root
     for step in path:
         value = parsed.links.follow_references(value)

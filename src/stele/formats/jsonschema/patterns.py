@@ -1,8 +1,8 @@
-r"""Patterns of schemas: what they cost the engine, a budget for all of one schema, and matching.
+r"""Patterns of schemas: their cost in the engine, a budget for all patterns of one schema, and matching.
 
-Twelve characters such as `^\p{L}{50}a$` make a compiled form of megabytes, and the engine cannot be interrupted while
-it makes one. So every pattern is estimated from its text first, and where that does not show it to be small, a process
-that can be killed compiles it and says what it takes.
+Twelve characters such as `^\p{L}{50}a$` have a compiled form of megabytes, and the engine cannot be interrupted while
+it compiles. So the size of every pattern is first estimated from its text. If the estimate is not small, a process that
+can be killed compiles the pattern and measures its size.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from stele.formats.jsonschema.json_text import Json, json_pointer, shorten_messa
 from stele.formats.jsonschema.resolve import Links
 
 BACKTRACK_LIMIT: Final = 200_000
-"""Steps back a pattern may take on one string."""
+"""Maximum number of backtracking steps of a pattern on one string."""
 
 PATTERN_SIZE_LIMIT: Final = 4 << 20
-"""Bytes the compiled form of one pattern may take."""
+"""Maximum size in bytes of the compiled form of one pattern."""
 
 PATTERN_LIMITS: Final = jsonschema_rs.FancyRegexOptions(
     backtrack_limit=BACKTRACK_LIMIT, size_limit=PATTERN_SIZE_LIMIT, dfa_size_limit=PATTERN_SIZE_LIMIT
 )
-"""Bounds on user patterns: a pattern too big is refused with the schema, one too slow counts as not matching."""
+"""Limits of user patterns: a larger pattern is rejected with its schema, a slower one counts as not matching."""
 
 PATTERN_BUDGET: Final = 32 << 20
-"""Bytes the compiled forms of all patterns of a schema and its references may take; 20 MiB take about 0.15 s."""
+"""Maximum size in bytes of the compiled patterns of a schema and its references; 20 MiB take about 0.15 s."""
 
 SMALL_PATTERNS: Final = 4 << 20
-"""Bytes of compiled forms that nobody need measure: estimates up to this sum are believed."""
+"""Size in bytes up to which the sum of estimates is used without a measurement."""
 
 DEADLINE: Final = 5.0
-"""Seconds on the wall clock for measuring the patterns of one schema; `engine_worker.PROCESSOR_LIMIT` comes first."""
+"""Maximum wall-clock seconds to measure the patterns of one schema; `engine_worker.PROCESSOR_LIMIT` comes first."""
 
 _METER: Final = EngineProcess(DEADLINE)
 
 
 class PatternSite(NamedTuple):
-    """A pattern with the JSON Pointer of its place, behind the name of the reference it is in."""
+    """A pattern, and its JSON Pointer after the name of the reference that contains it."""
 
     pattern: str
     path: str
@@ -57,10 +57,10 @@ class OversizedPattern(MalformedSchema):
 
 
 def measure_patterns(root: Json, references: Mapping[str, Json], links: Links) -> int:
-    """Return about how many bytes the compiled patterns of a schema and its references take.
+    """Return the approximate size in bytes of the compiled patterns of a schema and its references.
 
-    Raises `OversizedPattern`, which names the pattern, when one of them or all together take too much; `Unavailable`
-    when no process can be started that would measure them.
+    Raises `OversizedPattern`, which names the pattern, when one of them or all together take too much. Raises
+    `Unavailable` when the process that measures them cannot be started.
     """
     sites = {site.pattern: site for site in _list_patterns(root, references, links)}
     estimates = {pattern: estimate_pattern(pattern) for pattern in sites}
@@ -83,10 +83,13 @@ def measure_patterns(root: Json, references: Mapping[str, Json], links: Links) -
 
 
 def _measure_costs(patterns: list[str]) -> Mapping[str, int | None]:
-    """Return the bytes of each pattern, 0 for what cannot be compiled; the last one is None when it took too long."""
+    """Return the size in bytes of each pattern, 0 for one that cannot be compiled, None for the one that took too long.
+
+    The patterns after that one are left out.
+    """
     question = ("costs", BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT, PATTERN_BUDGET, patterns)
     costs: list[str] = []
-    for _ in range(2):  # a process that died of something else must not be blamed on a pattern
+    for _ in range(2):  # the process may have died for another reason than a pattern
         costs = _METER.ask(question, len(patterns))
         if len(costs) == len(patterns):
             break
@@ -94,7 +97,7 @@ def _measure_costs(patterns: list[str]) -> Mapping[str, int | None]:
 
 
 def _list_patterns(root: Json, references: Mapping[str, Json], links: Links) -> Iterator[PatternSite]:
-    """Yield the patterns of a schema, of its references, and of unusual places that something refers to."""
+    """Yield the patterns of a schema, of its references, and of other targets of references."""
     waiting: list[tuple[Json, str, tuple[str | int, ...]]] = [(target, "", ()) for target in links.targets.values()]
     waiting += [(text, label, ()) for label, text in references.items()]
     waiting.append((root, "", ()))
@@ -124,16 +127,17 @@ _CHAR: Final = 256
 _ASCII_CLASS: Final = 1 << 10
 _CLASS: Final = 4 << 10
 _LARGE_CLASS: Final = 256 << 10
-"""Bytes that the compiled form of a character, a class of ASCII, one of other characters, a long one takes; measured.
+"""Size in bytes of the compiled form of a long character class, as measured.
 
-The last holds for properties of Unicode too.
+This also holds for properties of Unicode. The constants above are the sizes of a character, of a class of ASCII
+characters, and of a class of other characters.
 """
 
 
 def estimate_pattern(pattern: str) -> float:
-    """Return how many bytes the compiled form of a pattern takes at most, from its text alone.
+    """Return an upper bound of the size in bytes of a pattern's compiled form, from its text alone.
 
-    What is repeated counts as often as it may occur. Infinity stands for text that is not understood here.
+    A repeated part counts as often as it can occur. The result is infinity for syntax that is not understood here.
     """
     if _FLAGS.search(pattern):
         return float("inf")
@@ -174,7 +178,7 @@ _CACHE_BYTES: Final = 16 << 20
 
 
 class _CompiledPattern(NamedTuple):
-    """A pattern as a validator, None for one that is wrong or too big, with the bytes it takes."""
+    """A pattern as a validator, None for one that is malformed or too large, with its size in bytes."""
 
     validator: jsonschema_rs.Validator | None
     size: int

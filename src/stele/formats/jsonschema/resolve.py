@@ -1,10 +1,11 @@
-"""Resolution of `$ref`: inside the document, or into the texts handed in with it. Nothing is ever fetched.
+"""Resolves `$ref` inside the document, or to the texts that are passed with it. Nothing is ever fetched.
 
-A target is found by RFC 3986 resolution against the nearest `$id`, by anchor or JSON Pointer, or, as registries allow,
-by being written exactly like the name of a reference. `list_imports` says which documents one refers to, without them.
+A target is found by RFC 3986 resolution against the nearest `$id`, by anchor or JSON Pointer. As registries allow, a
+`$ref` can also be exactly the name of a reference. `list_imports` lists the documents that one refers to, without
+reading them.
 
 Branches that share definitions multiply: thirty levels of `anyOf: [a, a]` check a single number a billion times. No
-validator can be interrupted, so such a schema is refused here, before one is built.
+validator can be interrupted, so such a schema is rejected here, before a validator is built.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ REF_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class _Site(NamedTuple):
-    """One reference as written: in which schema, by which keyword, seen from which base URI."""
+    """One reference as written: its schema, keyword, base URI and path."""
 
     schema: dict[str, Json]
     keyword: str
@@ -33,7 +34,7 @@ class _Site(NamedTuple):
 
 
 class _Document(NamedTuple):
-    """One text of the closure; label is '' for the schema itself, else the name of the reference; base is its URI."""
+    """One text. label is '' for the schema itself, else the name of the reference; base is its URI."""
 
     label: str
     root: Json
@@ -45,10 +46,10 @@ class _Document(NamedTuple):
 class Links:
     """The resolved references of one schema and of everything it reaches.
 
-    targets   schema object (by identity) holding a reference keyword → the schema it points to
-    documents absolute URI as the validator asks for it → document
-    missing   the references that lead nowhere (only when not strict)
-    used      labels of the reference texts the schema reaches, in the order met
+    targets          schema object (by identity) with a reference keyword → the schema it points to
+    documents        absolute URI as the validator requests it → document
+    missing          the references without a target (only when not strict)
+    used             labels of the reference texts that the schema reaches, in the order of their discovery
     has_metaschemas  whether it reaches published meta-schemas, which need no reference text
     """
 
@@ -81,9 +82,11 @@ class Links:
         return schema
 
     def iterate_parts(self, schema: Json, *, choice: int | None = None) -> Iterator[dict[str, Json]]:
-        """Yield the objects that hold for a schema together, each once: itself, members of `allOf`, what they refer to.
+        """Yield the objects that apply together with a schema, each once.
 
-        choice  also yields the branch of that number of each `anyOf` and `oneOf`, counted in a circle
+        They are the schema itself, members of `allOf`, and targets of references.
+
+        choice  also yields the branch with that number of each `anyOf` and `oneOf`, modulo their number of branches
         """
         pending, seen = [schema], set()
         while pending:
@@ -146,7 +149,7 @@ class Links:
         return base
 
     def _resolve_all(self, main: _Document, *, strict: bool) -> None:
-        """Resolve every reference of the schema and of the documents and places it reaches."""
+        """Resolve every reference of the schema and of the documents it reaches."""
         documents, seen = [main], {main.label}
         for document in documents:
             done = 0
@@ -282,7 +285,7 @@ def _own_base(schema: Json, base: str, draft: Draft) -> str:
 
 
 MAX_LOOKS = 20_000
-"""Times a schema may be applied to one value, counted over all branches."""
+"""Maximum number of schemas that are applied to one value, counted over all branches."""
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLES = ("not", "if", "then", "else")
@@ -290,7 +293,7 @@ _NAMED = ("dependentSchemas", "dependencies")
 
 
 def refuse_branch_explosion(root: Json, links: Links) -> None:
-    """Raise `MalformedSchema` when some chain of branches comes to more than `MAX_LOOKS`; linear in the schema."""
+    """Raise `MalformedSchema` when more than `MAX_LOOKS` schemas apply to one value; linear in the schema."""
     looks: dict[int, int] = {}
     for start in (root, *links.targets.values()):
         stack: list[tuple[Json, Iterator[Json]]] = [(start, _same_value_schemas(start, links))]
@@ -311,9 +314,9 @@ def refuse_branch_explosion(root: Json, links: Links) -> None:
 
 
 def has_reference_loops(links: Links) -> bool:
-    """Return whether some schema applies itself to the very value it is applied to.
+    """Return whether a schema applies itself to the same value again.
 
-    What such a schema means is left open by every draft, and validators decide it by where they come in.
+    No draft defines what such a schema means, and validators decide it by the schema that they start from.
     """
     done: set[int] = set()
     for start in links.targets.values():
@@ -354,7 +357,7 @@ def _same_value_schemas(schema: Json, links: Links) -> Iterator[Json]:
 
 
 def list_imports(text: bytes) -> list[str]:
-    """Return the targets of references without their fragments, those inside the document left out."""
+    """Return the targets of references without their fragments. Targets inside the document are left out."""
     root = parse_json(text)
     sites = list(_walk_schemas(root, ROOT_BASE, detect_draft(root).id_keyword))
     own = {base for _, base in sites}
@@ -369,7 +372,7 @@ def list_imports(text: bytes) -> list[str]:
 
 
 def list_exports(text: bytes) -> list[str]:
-    """Return the document's own URI, if it has one."""
+    """Return the document's own URI if it has one, as a list."""
     root = parse_json(text)
     uri = root.get(detect_draft(root).id_keyword) if isinstance(root, dict) else None
     return [uri.partition("#")[0]] if isinstance(uri, str) and not uri.startswith("#") else []

@@ -1,29 +1,30 @@
-"""From a JSON Schema of any draft to the neutral model.
+"""Converts a JSON Schema of any draft to the neutral model.
 
     object with properties          record: open unless `additionalProperties` (or `unevaluatedProperties`) is false
-    object without properties       map of what unnamed members are, of any value where nothing is said
+    object without properties       map with the type of unnamed members, of any value where they have no schema
     array                           array; a tuple becomes an array of a union
     oneOf, anyOf, list of types     union; null among them makes it nullable; alternatives of constants an enumeration
-    allOf                           what all of them say, added up
+    allOf                           all its members, merged
     enum of strings                 enumeration; other values and `const` stay constraints
     $ref                            the named type, by its name in `$defs`, else its title, else its path
     strings and numbers             the table below
 
-Conditions the model has no word for (`if`, `not`, `dependentSchemas`, `contains` …) are left out and reported. That
-lets more data in and loses none; what is said to lose data lets less in than the schema did.
+Conditions that the model cannot express (`if`, `not`, `dependentSchemas`, `contains` …) are left out and reported. Then
+the model allows more data and loses none. A loss of data means that the model allows less data than the schema.
 
-Which keywords of strings and numbers stand for which type, in both directions:
+These keywords of strings and numbers correspond to these types, in both directions:
 
     format date, date-time, uuid, duration      date, timestamp in UTC, UUID, span of months, days and milliseconds
-    format time-local, date-time-local          time of day, timestamp on a wall clock (names of the OpenAPI registry)
+    format time-local, date-time-local          time of day, timestamp without zone (names of the OpenAPI registry)
     format decimal and its pattern              decimal: text, so that no digit is lost to a reader's floating point
     contentEncoding base64                      bytes; with the pattern of a length, that many bytes
     minimum and maximum                         the integer of that width where they are its bounds, else the first of
                                                 int32, int64, uint64 that holds what they allow
     format float, double                        float32, float64 (names of the OpenAPI registry)
 
-`format` and `contentEncoding` assert nothing in JSON Schema, so text that contradicts them is valid data with no place
-in those types: every one of them is a loss of data. A pattern that Stele itself writes asserts what it says.
+`format` and `contentEncoding` assert nothing in JSON Schema, so a text that contradicts them is valid data that those
+types cannot hold: every one of them is a loss of data. A pattern that Stele itself writes is an assertion, so it is no
+loss.
 """
 
 from __future__ import annotations
@@ -115,10 +116,10 @@ def _file_name(label: str) -> str:
 
 
 MAX_DEPTH: Final = 60
-"""Schemas inside schemas that are converted."""
+"""Maximum nesting of schemas that are converted."""
 
 MAX_NODES: Final = 50_000
-"""Schemas converted, each counted as often as its place is another one."""
+"""Maximum number of schemas converted. A schema counts at each position where it is used."""
 
 _ANY: Final = Scalar(ScalarKind.ANY)
 _LEFT_OUT: Final = {
@@ -144,7 +145,7 @@ _CONVERTED: Final = frozenset(
 
 
 class _PlaceType(NamedTuple):
-    """The type of one place, whether null may stand there, and what else its values must be."""
+    """The type of one schema, whether null is allowed, and further constraints on its values."""
 
     type: Type
     nullable: bool = False
@@ -152,9 +153,9 @@ class _PlaceType(NamedTuple):
 
 
 def to_model(parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
-    """Return the model, and what it cannot say. Raises `CannotConvert` for a schema no datum fits, and `TooLarge`.
+    """Return the model and the losses. Raises `CannotConvert` for the schema `false`, and `TooLarge`.
 
-    What is no valid schema, and was read leniently only, is not converted: raises `CannotConvert` too.
+    A schema that is not valid, and was only parsed leniently, also raises `CannotConvert`.
     """
     try:
         _ = parsed.validator
@@ -178,7 +179,10 @@ def _too_deep_error() -> TooLarge:
 
 
 class _ModelBuilder:
-    """Walks the schema; a named type is known by the identity of its text, and its members are read in their turn."""
+    """Walks the schema. Named types are known by the identity of their schema.
+
+    The members of a record are read after the types around it.
+    """
 
     def __init__(self, parsed: ParsedJsonSchema) -> None:
         self.merger = SchemaMerger(parsed)
@@ -196,7 +200,7 @@ class _ModelBuilder:
         self.losses.append(Loss(path, what, why, data))
 
     def convert_place(self, written: Json, path: str, hint: str) -> _PlaceType:
-        """Return the type of a schema as written at a place; hint is the name it gets if it needs one and has none."""
+        """Return the type of a schema as written at a path. hint is its name if it needs one and has none."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise TooLarge(f"written out, the schema has more than {MAX_NODES} parts")
@@ -224,13 +228,13 @@ class _ModelBuilder:
         return place_type
 
     def read_pending(self) -> None:
-        """Read the members of the records met so far, and of those met on the way."""
+        """Read the members of the records found so far, and of those found while reading them."""
         while self.pending:
             name, flat, path = self.pending.pop(0)
             self._build_record(name, flat, path)
 
     def _leave_out(self, flat: dict[str, Json], path: str) -> None:
-        """Report the keywords nothing is made of."""
+        """Report the keywords that are not converted."""
         for key in sorted(flat.keys() & _LEFT_OUT.keys()):
             if key == "unevaluatedProperties" and flat_schema.is_closed(flat):
                 continue
@@ -282,7 +286,10 @@ class _ModelBuilder:
         return self._build_union(places, path)
 
     def _build_union(self, places: list[_PlaceType], path: str) -> _PlaceType:
-        """Return the union of several places: null makes it nullable, equal types count once, any value absorbs all."""
+        """Return the union of several types.
+
+        Null makes it nullable, equal types count once, and any value absorbs all other types.
+        """
         nullable = any(place.nullable for place in places)
         options: list[Type] = []
         constrained = []
@@ -312,7 +319,7 @@ class _ModelBuilder:
             self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(keys)} here.")
 
     def _convert_without_constraints(self, written: Json, path: str, hint: str) -> _PlaceType:
-        """Return the type of a place where the model keeps no constraints, and report those lost."""
+        """Return the type of a schema where the model cannot keep constraints, and report the lost ones."""
         place_type = self.convert_place(written, path, hint)
         if place_type.constraints:
             self._add_unchecked_loss([place_type.constraints], path)
@@ -380,7 +387,8 @@ class _ModelBuilder:
     ) -> _PlaceType:
         """Convert an object to a record or a map.
 
-        nullable is None where values of other types are allowed too: a reference back here is not to the record then.
+        nullable is None if values of other types are allowed too. A reference back to this schema is then not a
+        reference to the record alone.
         """
         if flat_schema.is_map(flat):
             place = self._convert_map(flat, path, hint)
@@ -428,7 +436,7 @@ class _ModelBuilder:
         target = self.merger.resolve_target(written)
         texts = [part for part in (written, target) if isinstance(part, dict)]
         default = next((to_builtin(text["default"]) for text in texts if "default" in text), ABSENT)
-        # A named type's own description is the type's; what stands beside the reference to it is the field's.
+        # The description of a named type belongs to the type; one beside the reference belongs to the field.
         doc = (
             ""
             if written is target and isinstance(place_type.type, TypeReference)
@@ -491,7 +499,7 @@ FORMATS: Final[Mapping[str, Type]] = {
     "duration": Duration(TimeUnit.MILLI, calendar=True),
     "uuid": Scalar(ScalarKind.UUID),
 }
-"""Types that are strings of a format."""
+"""Types of strings, by `format`."""
 
 NUMBER_FORMATS: Final[Mapping[str, ScalarKind]] = {
     "float": ScalarKind.FLOAT32,
@@ -499,7 +507,7 @@ NUMBER_FORMATS: Final[Mapping[str, ScalarKind]] = {
     "int32": ScalarKind.INT32,
     "int64": ScalarKind.INT64,
 }
-"""Types that are numbers of a format."""
+"""Types of numbers, by `format`."""
 
 STRING_CONSTRAINTS: Final = ("minLength", "maxLength", "pattern", "format", "contentEncoding")
 NUMBER_CONSTRAINTS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -508,7 +516,7 @@ _DECIMAL: Final = re.compile(r"\^-\?\(0\|\[1-9\]\[0-9\]\{0,(\d{1,5})\}\)(?:\(\\\
 _FRACTION: Final = re.compile(r"\^-\?0\(\\\.\[0-9\]\{1,(\d{1,5})\}\)\?\$")
 _FIXED: Final = re.compile(r"\^\[A-Za-z0-9\+/\]\{(\d{1,9})\}(={0,2})\$")
 _MAX_REPEAT: Final = 1_000
-"""Longest repetition in a written pattern; engines limit it."""
+"""Greatest repetition count in a pattern that is written; engines limit it."""
 
 AddLoss = Callable[..., None]
 """Notes a loss: (what, why, data=…)."""
@@ -531,7 +539,7 @@ def to_builtin(value: Json) -> Any:
 
 
 def string_type(schema: Mapping[str, Json], lose: AddLoss) -> TypeWithConstraints | int:
-    """Return the type of a string; a number is the size of a fixed-size byte string."""
+    """Return the type of a string. An int is the size in bytes of a fixed-size byte string."""
     rest = {key: to_builtin(schema[key]) for key in STRING_CONSTRAINTS if key in schema}
     pattern = schema.get("pattern")
     word = schema.get("format")
@@ -579,7 +587,7 @@ def number_type(schema: Mapping[str, Json], lose: AddLoss, *, is_integer: bool) 
 
 
 def _number_constraints(schema: Mapping[str, Json]) -> dict[str, Any]:
-    """Return the keywords on numbers in the form of today's drafts; draft-04 marks exclusive bounds by a boolean."""
+    """Return the keywords on numbers as in current drafts. Draft-04 has exclusive bounds as booleans."""
     rest = {key: to_builtin(schema[key]) for key in NUMBER_CONSTRAINTS if key in schema}
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(rest.get(exclusive), bool) and rest.pop(exclusive) and bound in rest:
@@ -601,7 +609,7 @@ def _is_writable_bound(value: Any) -> bool:
 
 
 def decimal_pattern(kind: Decimal) -> str | None:
-    """Return the pattern of a decimal's text; None where it is not bounded, or too long for one."""
+    """Return the pattern of a decimal's text; None if its precision is not bounded, or too large for a pattern."""
     if kind.precision is None or kind.precision > _MAX_REPEAT:
         return None
     fraction = rf"(\.[0-9]{{1,{kind.scale}}})?" if kind.scale else ""

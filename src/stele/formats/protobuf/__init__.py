@@ -91,11 +91,11 @@ RULESETS = Rulesets(
         "Declarations stay by name, fields by number; what goes is reserved.",
     ),
 )
-"""`confluent` for policies; `buf:…` for users of buf; the others for users of those registries."""
+"""`confluent` is for policies, `buf:…` for users of buf; the others give the verdicts of other registries."""
 
 
 class ProtobufFormat:
-    """The port `Format` for Protobuf; see the modules of this package for the details of each method."""
+    """Implements the port `Format` for Protobuf. The modules of this package describe the details of each method."""
 
     name = "protobuf"
     media_types: Sequence[str] = ("application/vnd.google.protobuf", "application/x-protobuf", "text/x-protobuf")
@@ -116,16 +116,16 @@ class ProtobufFormat:
         return parse(text, references, name=name, strict=strict)
 
     def list_unresolved(self, parsed: ProtobufSchema) -> Sequence[str]:
-        """Return the types that a schema names and no file declares; none unless it was parsed with strict=False."""
+        """Return the types that the schema names and no file declares. Empty unless it was parsed with strict=False."""
         return (*parsed.unresolved, *parsed.rejected)
 
     def canonical(self, parsed: ProtobufSchema, form: TextForm) -> bytes:
         """Return the schema as `.proto` text without comments.
 
-        PRINTED is the text that Confluent's registry stores, with the author's spelling of names. NORMALIZED writes
-        full names and sorts what has no order. CANONICAL says the same as NORMALIZED, in a layout that fingerprints
-        have been made of since the first release: nothing more can be left out without changing what some reader of
-        data sees (JSON names, features, custom options).
+        PRINTED is the text that Confluent's registry stores, with names spelled as in the source. NORMALIZED writes
+        full names and sorts everything whose order has no meaning. CANONICAL has the content of NORMALIZED in the
+        layout that fingerprints have always used. It keeps everything that some reader of data can see: JSON names,
+        features, custom options.
         """
         from stele.formats.protobuf import canonical
 
@@ -137,13 +137,13 @@ class ProtobufFormat:
         return printers[form](parsed).encode()
 
     def identity_text(self, parsed: ProtobufSchema) -> bytes:
-        """Return the text that a schema shares with its own descriptor: PRINTED, with full names and maps as maps."""
+        """Return the text that a schema and its own descriptor share: PRINTED, with full names and folded maps."""
         from stele.formats.protobuf.canonical import resolve_schema
 
         return resolve_schema(parsed).encode()
 
     def digest_text(self, parsed: ProtobufSchema) -> bytes:
-        """Return the text of the digest `normalized`: it has always been the CANONICAL one."""
+        """Return the text of the digest `normalized`, which is the CANONICAL text."""
         return self.canonical(parsed, TextForm.CANONICAL)
 
     def render(self, parsed: ProtobufSchema, style: str) -> str | None:
@@ -201,7 +201,7 @@ class ProtobufFormat:
         return outline(parsed)
 
     def positions(self, parsed: ProtobufSchema, text: bytes) -> Mapping[str, SourcePosition]:
-        """Return where declarations stand, by the paths of findings and of the outline."""
+        """Return the positions of declarations, by the paths of findings and of the outline."""
         from stele.formats.protobuf.outline import locate_declarations
 
         return locate_declarations(parsed)
@@ -213,7 +213,7 @@ class ProtobufFormat:
         return list_imports(text)
 
     def list_exports(self, text: bytes) -> Sequence[str]:
-        """Return nothing: files refer to each other by path."""
+        """Return an empty sequence: files refer to each other by path."""
         return ()
 
     def arrow_schema(self, parsed: ProtobufSchema) -> pa.Schema:
@@ -242,7 +242,7 @@ class ProtobufFormat:
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
-        """The rules of `lint`, each with a sentence."""
+        """Return the rules of `lint`, each with a sentence that explains it."""
         from stele.formats.protobuf.lint import RULES
 
         return RULES

@@ -1,14 +1,15 @@
 """The ruleset `apicurio`: the verdicts of Apicurio Registry's Protobuf checker, which follows protolock.
 
-The writer's schema is what was there before, the reader's what comes after. Messages, enums and services are matched by
-name below the package; imported files are not looked at.
+The writer's schema is the older one, the reader's the newer one. Messages, enums and services are matched by name
+below the package. Imported files are ignored.
 
 * A reserved number or name is neither used nor released.
-* A field goes only with its number and its name reserved (a number in use by another field counts as kept).
+* A field may be removed only if its number and its name are reserved (a number that another field uses counts as kept).
 * A name keeps its number, type and label, a number keeps its name; the same for enum values.
 * Methods stay, and so do their signatures. In proto2 no `required` field is added.
 
-Differs from the original in one thing: reserved enum values may go, where the original does not see what enums reserve.
+There is one difference to the original: reserved enum values may be removed, because the original ignores what enums
+reserve.
 
 Source: docs/protocols/protobuf.md#rules-of-apicurio-and-xregistry.
 """
@@ -46,11 +47,11 @@ class MessageIndex(NamedTuple):
     entries: dict[str, DescriptorProto]
 
     def is_map(self, field: FieldDescriptorProto) -> bool:
-        """Return whether a field of it is a map."""
+        """Return whether a field of this message is a map."""
         return field.type_name.rsplit(".", 1)[-1] in self.entries and bool(field.type_name)
 
     def type_of(self, field: FieldDescriptorProto) -> str:
-        """Return the type of a field of it, names in full: `int32`, `.pkg.Item`, `map<string, .pkg.Item>`."""
+        """Return the type of a field with full names: `int32`, `.pkg.Item`, `map<string, .pkg.Item>`."""
         if self.is_map(field):
             key, value = self.entries[field.type_name.rsplit(".", 1)[-1]].field
             return f"map<{_type_text(key)}, {_type_text(value)}>"
@@ -63,7 +64,7 @@ class MessageIndex(NamedTuple):
 
 
 class FileIndex:
-    """What a file declares, nested declarations included, each by its path of names (`Outer.Inner`)."""
+    """Declarations of a file, nested ones included, each by its path of names (`Outer.Inner`)."""
 
     def __init__(self, file: FileDescriptorProto) -> None:
         self.package = file.package
@@ -89,14 +90,14 @@ class FileIndex:
 
 
 def format_signature(method: MethodDescriptorProto) -> str:
-    """Return what a method takes and returns."""
+    """Return the request and response types of a method as text."""
     sent = "stream " if method.client_streaming else ""
     answered = "stream " if method.server_streaming else ""
     return f"({sent}{method.input_type}) returns ({answered}{method.output_type})"
 
 
 def _walk_messages(file: FileDescriptorProto) -> Iterator[tuple[str, DescriptorProto]]:
-    """Yield messages with their paths, outer before inner, in the order of the text; map entries are none."""
+    """Yield messages with their paths, outer before inner, in source order. Map entries are left out."""
     todo = [(message.name, message) for message in reversed(file.message_type)]
     while todo:
         path, message = todo.pop()

@@ -1,4 +1,4 @@
-"""The table shape of a message.
+"""Arrow schema of a message.
 
 | Protobuf | Arrow |
 |---|---|
@@ -12,10 +12,10 @@
 | google.protobuf.Int32Value and the other wrappers | the nullable scalar |
 | google.protobuf.Struct, Value, ListValue | string (JSON text) |
 | google.protobuf.FieldMask | string (its JSON form: paths with commas) |
-| google.protobuf.Any and every other message | the struct its fields make |
+| google.protobuf.Any and every other message | a struct of its fields |
 
-Nullable is what can be absent: messages, members of a oneof, and fields with explicit presence. Lists, maps, `required`
-fields and proto3 fields without `optional` are never null: they read as their default.
+A column is nullable if the field can be absent: messages, members of a oneof, and fields with explicit presence. Lists,
+maps, `required` fields and proto3 fields without `optional` are never null: a missing value is read as the default.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 10_000
 """Limit for the fields of a table, nested ones included."""
 MAX_DEPTH = 100
-"""Limit for structs inside structs; data nests no deeper either."""
+"""Most levels of nested structs. Protobuf data has the same limit."""
 
 _SCALARS = {
     **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), "int32"),
@@ -71,7 +71,7 @@ class _ColumnBuilder:
         self._left = MAX_COLUMNS
 
     def build_columns(self, message: Descriptor, above: tuple[str, ...]) -> list[pa.Field[Any]]:
-        """Return the fields of a struct; above are the names of the messages around it."""
+        """Return the fields of a struct. `above` are the names of the enclosing messages."""
         if message.full_name in above:
             way = " > ".join((*above[above.index(message.full_name) :], message.full_name))
             raise Invalid(f"message {message.full_name} contains itself ({way}): it has no finite table shape")

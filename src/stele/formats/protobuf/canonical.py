@@ -1,12 +1,12 @@
 """The stable texts of a schema: printed as Confluent's registry does, normalized, and canonical.
 
 Fingerprints are made of the canonical text. It is printed from a normalized descriptor, in which everything is sorted
-whose order has no meaning, and compiles to the same descriptor. Its layout stays as it is for ever: two spaces, one
-blank line between kinds of members, fields before nested types.
+whose order has no meaning. It compiles to the same descriptor. Its layout never changes: two spaces, one blank line
+between kinds of members, fields before nested types.
 
-A descriptor keeps fields, nested messages, enums and extensions in separate lists, yet a map field or a group appends
-its own message to the list of messages where it stands. Fields come before nested types as long as that keeps the list
-of messages as it is; a message that must precede the entry of a map field is moved before the field.
+A descriptor keeps fields, nested messages, enums and extensions in separate lists. But a map field or a group appends
+its own message to the list of messages at its position. Fields are printed before nested types as long as that keeps
+the order of the list of messages. A message that must precede the entry of a map field is printed before the field.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 
 
 def print_schema(schema: ProtobufSchema, *, extensions: bool = True) -> str:
-    """Return the schema as text in the author's order of members of a kind; see `confluent_text.print_tree`."""
+    """Return the schema as text with the members of each kind in source order; see `confluent_text.print_tree`."""
     return print_tree(_read_tree(schema), extensions=extensions)
 
 
 def resolve_schema(schema: ProtobufSchema) -> str:
-    """Return the schema as text with full names and maps as maps, in the author's order of members of a kind."""
+    """Return the schema as text with full names and folded maps, the members of each kind in source order."""
     return print_tree(_resolve_tree(schema))
 
 
 def normalize_schema(schema: ProtobufSchema) -> str:
-    """Return the schema as text with full names and all sorted that has no order."""
+    """Return the schema as text with full names and with everything sorted whose order has no meaning."""
     tree = _resolve_tree(schema)
     sort_tree(tree)
     return print_tree(tree)
@@ -67,7 +67,7 @@ def _resolve_tree(schema: ProtobufSchema) -> FileNode:
 
 
 def canonicalize_schema(schema: ProtobufSchema) -> str:
-    """Return the text that fingerprints are made of: the normalized one where the descriptors do not say all."""
+    """Return the text for fingerprints: canonical, or normalized if the descriptors are incomplete."""
     return normalize_schema(schema) if schema.is_partial else print_canonical(schema)
 
 
@@ -83,11 +83,11 @@ def _read_tree(schema: ProtobufSchema) -> FileNode:
 def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
     """Return a copy of file with members sorted.
 
-    Sorted are imports, enums and services by name, methods by name, fields by number (the members of a oneof stay
-    together, at the place of the lowest), extensions by what they extend and number, reserved and extension ranges.
-    Messages keep their order, since frames refer to them by position; bodies of extensions that are groups come last.
+    Imports, enums and services are sorted by name, methods by name, fields by number (the members of a oneof stay
+    together, at the place of the lowest), extensions by extended message and number, reserved and extension ranges.
+    Messages keep their order, because frames refer to them by position; bodies of extensions that are groups come last.
     Enum values are sorted by number, except that the first keeps its place (it is the default of closed enums), and
-    aliases keep their order (the first is the name JSON shows). Options are sorted when they are printed.
+    aliases keep their order (the first is the name in JSON). Options are sorted when they are printed.
     """
     copy = FileDescriptorProto()
     copy.CopyFrom(file)
@@ -109,8 +109,8 @@ def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
 def descriptor_bytes(schema: ProtobufSchema) -> bytes:
     """Return the schema's file and its imports, normalized, as one serialized FileDescriptorSet that is stable.
 
-    Options are read with the schema's own extensions first, since one option can be written in several ways. The file's
-    own name is left out: it says where the schema is kept, not what it is.
+    Options are first read with the schema's own extensions, because one option can be encoded in several ways. The
+    file's own name is left out, because it does not belong to the content.
     """
     files = sorted((normalize_file(file) for file in schema.files[:-1]), key=lambda file: file.name)
     own = normalize_file(schema.proto)
@@ -143,7 +143,7 @@ def _sort_imports(file: FileDescriptorProto) -> None:
 
 
 def _sort_message(message: DescriptorProto) -> None:
-    """Messages nest at most 32 deep, so recursion is safe."""
+    """Sort a message and its nested messages. They nest at most 32 deep, so recursion is safe."""
     _sort_fields(message)
     _sort_nested(message)
     for nested in message.nested_type:
@@ -157,7 +157,10 @@ def _sort_message(message: DescriptorProto) -> None:
 
 
 def _sort_fields(message: DescriptorProto) -> None:
-    """Fields by number, oneofs kept together; oneofs in the order of their first field, synthetic ones last."""
+    """Sort fields by number, with oneofs kept together.
+
+    Oneofs are in the order of their first field, synthetic ones last.
+    """
     lowest: dict[int, int] = {}
     for member in message.field:
         if member.HasField("oneof_index"):
@@ -182,7 +185,7 @@ def _replace_oneofs(message: DescriptorProto, oneofs: Sequence[object]) -> None:
 
 
 def _sort_nested(message: DescriptorProto) -> None:
-    """Map entries and groups in the order of their fields first, then real messages in their own order."""
+    """Sort nested messages: map entries and groups in the order of their fields, then the others unchanged."""
     fields = [*message.field, *sorted(message.extension, key=_extendee_key)]
     inline = {nested.name for nested in message.nested_type if nested.options.map_entry}
     inline |= {_local_name(field) for field in fields if field.type == FieldDescriptorProto.TYPE_GROUP}
@@ -218,14 +221,14 @@ _Lines = list[str]
 
 
 def print_canonical(schema: ProtobufSchema) -> str:
-    """Return the normalized schema as text; every digest is made of it, and it stays the same for ever."""
+    """Return the normalized schema as text. All digests are made of it, so its layout must never change."""
     if schema.canonical_text is None:
         schema.canonical_text = _Printer(schema).print_file(normalize_file(schema.proto))
     return schema.canonical_text
 
 
 class _Printer:
-    """Prints the parts of one file; each method returns lines without the indentation of what surrounds them."""
+    """Prints the parts of one file. Each method returns lines without the indentation of the enclosing block."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
@@ -303,7 +306,7 @@ class _Printer:
         return _with_options(f"{head} {field.name} = {field.number}", pairs, ";")
 
     def _label_text(self, field: FieldDescriptorProto) -> str:
-        """Return what stands before the type: nothing where the syntax has no word for it."""
+        """Return the label before the type: '' where the syntax has no keyword for it."""
         if field.label == _F.LABEL_REPEATED or field.proto3_optional:
             return _LABELS[field.label]
         if self._syntax != "proto2" or field.HasField("oneof_index"):
@@ -362,14 +365,14 @@ def _print_imports(file: FileDescriptorProto) -> _Lines:
 
 
 def visibility_word(item: DescriptorProto | EnumDescriptorProto) -> str:
-    """Return the word of edition 2024 that exports or hides a type: `export`, `local` or ''."""
+    """Return the keyword of edition 2024 that exports or hides a type: `export`, `local` or ''."""
     if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
         return ""
     return "export" if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local"
 
 
 def _own_pairs(field: FieldDescriptorProto) -> list[str]:
-    """Return what is written like an option and stored elsewhere: the default, and a JSON name of the author's."""
+    """Return what is written like an option and stored elsewhere: the default, and an explicit JSON name."""
     pairs = []
     if field.HasField("default_value"):
         value = field.default_value
@@ -386,7 +389,10 @@ def _own_pairs(field: FieldDescriptorProto) -> list[str]:
 def _print_reserved(
     item: DescriptorProto | EnumDescriptorProto, syntax: str, highest: int, *, exclusive: bool
 ) -> _Lines:
-    """Reserved numbers, then names; the ends of a message's ranges are exclusive in a descriptor, an enum's are not."""
+    """Return the lines of reserved numbers, then of names.
+
+    In a descriptor the ends of a message's ranges are exclusive, those of an enum's inclusive.
+    """
     ranges = [format_range(span.start, span.end - exclusive, highest) for span in item.reserved_range]
     names = [name if syntax == "editions" else quote_text(name) for name in item.reserved_name]
     return [f"reserved {', '.join(words)};" for words in (ranges, names) if words]
@@ -420,7 +426,7 @@ def _print_block(head: str, body: Sequence[str]) -> _Lines:
 
 
 def _join_sections(sections: Iterable[Sequence[str]]) -> _Lines:
-    """Return the sections that have lines, with an empty line between them."""
+    """Return the non-empty sections, with an empty line between them."""
     return _join_blocks((str(number), section) for number, section in enumerate(sections))
 
 
@@ -440,7 +446,7 @@ def _join_blocks(sections: Iterable[tuple[str, Sequence[str]]]) -> _Lines:
 
 @dataclass
 class Declaration:
-    """One declaration: its kind (`field`, `oneof`, `message`, `enum`, `extend`) and the indexes of what it holds.
+    """One declaration: its kind (`field`, `oneof`, `message`, `enum`, `extend`) and the indexes of its members.
 
     indexes count in the descriptor's list of that kind (fields for a oneof, extensions for an `extend` block); messages
     are the indexes of the nested messages that it declares itself.
@@ -453,7 +459,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class DeclarationScope:
-    """The lists of one scope."""
+    """The lists of declarations of one scope."""
 
     fields: Sequence[FieldDescriptorProto]
     messages: Sequence[DescriptorProto]
@@ -465,7 +471,7 @@ class DeclarationScope:
         return {message.name: index for index, message in enumerate(self.messages)}
 
     def own_message(self, item: FieldDescriptorProto) -> int | None:
-        """Return index of the map entry or group body that a field or extension of this scope declares by itself."""
+        """Return the index of the map entry or group body that a field or extension of this scope declares, or None."""
         if item.type not in {FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_GROUP}:
             return None
         index = self._index_by_name.get(item.type_name.rsplit(".", 1)[-1])
@@ -475,7 +481,7 @@ class DeclarationScope:
 
 
 def order_declarations(scope: DeclarationScope) -> list[Declaration]:
-    """Return all declarations of the scope: fields, messages, enums, extensions."""
+    """Return all declarations of the scope in print order: fields, messages, enums, extensions."""
     fields = _field_declarations(scope)
     extends = _extension_declarations(scope)
     owned = {index for member in (*fields, *extends) for index in member.messages}

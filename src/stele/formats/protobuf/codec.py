@@ -1,6 +1,6 @@
 """Encodes, decodes and validates single data of one message type, as plain Python values.
 
-| Protobuf | Python, when read | also taken when written |
+| Protobuf | Python, when read | also accepted when written |
 |---|---|---|
 | integers | int | decimal text, a float without fraction |
 | floats | float | int, "NaN", "Infinity", "-Infinity" |
@@ -17,7 +17,8 @@
 | Struct, Value, ListValue | JSON data | – |
 | extension | under `[pkg.name]` | – |
 
-Read data has every field without presence (with its default) and the set ones of the others; None means unset.
+Decoded data has every field without presence (with its default), and those fields with presence that are set. None
+means unset.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ if TYPE_CHECKING:
 
 
 _EXAMPLE_DEPTH = 4
-"""An example goes this deep; only required messages go deeper."""
+"""Nesting limit of an example. Only required messages may exceed it."""
 _TEXTS = {TIMESTAMP: "2026-01-31T12:00:00Z", DURATION: "1.5s", FIELD_MASK: "path"}
 
 
 class ProtobufCodec:
     """Encodes data of one message, decodes it with the same or another schema.
 
-    Data are plain Python values as the table of this module describes them, or messages of the type's name.
+    Data are plain Python values as the table of this module describes them, or messages with the type's name.
     full_name selects the message; '' is the first one of writer's file. The reader's message is the one of the same
     name, or the first of its file when it has none. Raises `InvalidRequest` when there is no such message.
     """
@@ -80,17 +81,17 @@ class ProtobufCodec:
             self._reader = reader.message_class(name if name in reader.message_positions else "")
 
     def encode(self, datum: Any) -> bytes:
-        """Return bytes of one datum; equal data of one schema give equal bytes. Raises `EncodeError`."""
+        """Return the bytes of one datum. Equal data of one schema give equal bytes. Raises `EncodeError`."""
         message, problems = self._fill_message(datum)
         if problems:
             raise EncodeError("; ".join(problems))
         return message.SerializeToString(deterministic=True)
 
     def decode(self, data: bytes) -> Any:
-        """Return one datum as a dict; fields the reader does not know are left out.
+        """Return one datum as a dict. Fields that the reader does not know are left out.
 
-        Raises `DecodeError`, also for missing required fields. A Protobuf message has no end of its own, so left-over
-        bytes cannot be told from further fields.
+        Raises `DecodeError`, also for missing required fields. A Protobuf message has no end marker, so trailing bytes
+        are indistinguishable from further fields.
         """
         return message_to_python(self.decode_message(data))
 
@@ -130,13 +131,13 @@ def _missing_required_fields(message: Message) -> list[str]:
 
 
 class _ExampleBuilder:
-    """Makes one datum; a budget of fields keeps messages that use each other in many ways from growing."""
+    """Builds one datum. A budget of fields limits its size when messages refer to each other in many ways."""
 
     def __init__(self) -> None:
         self._left = 1000
 
     def build_message(self, descriptor: Descriptor, above: tuple[str, ...]) -> Any:
-        """Return a datum for a message inside those of above."""
+        """Return a datum for a message that is nested in those of `above`."""
         datum: dict[str, Any] = {}
         for field in descriptor.fields:
             oneof = field.containing_oneof
@@ -148,7 +149,7 @@ class _ExampleBuilder:
         return datum
 
     def _can_set(self, field: FieldDescriptor, above: tuple[str, ...]) -> bool:
-        """Return whether to set a field: a message only while the example is small and not inside itself."""
+        """Return whether to set a field. A message is set only in a small example and never inside itself."""
         value = map_parts(field)[1] if is_map(field) else field
         if value.message_type is None or field.is_required:
             return len(above) < MAX_DEPTH
@@ -195,11 +196,11 @@ EXAMPLE_VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
     DECIMAL: {"value": "1.5"},
     CONFLUENT_DECIMAL: {"value": b"\x0f", "precision": 2, "scale": 1},
 }
-"""Data of messages whose fields by themselves make no number."""
+"""Example data of messages whose default field values are not a valid number."""
 
 
 def fields_from_value(message: str, value: Any) -> dict[str, Any] | None:
-    """Return the fields of a message that stands for a date, time or decimal; None when the value is none of these.
+    """Return the fields of a message for a date, time or decimal value; None for any other value.
 
     Nanoseconds count from midnight, or from 1970. Raises ValueError for what the message cannot hold.
     """
@@ -228,7 +229,7 @@ def _datetime_fields(value: dt.datetime) -> dict[str, Any]:
 
 
 MAX_DEPTH = 100
-"""Messages nest no deeper: the limit of Protobuf parsers."""
+"""Most levels of nested messages: the limit of Protobuf parsers."""
 
 _RANGES = {
     **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), (-(1 << 31), (1 << 31) - 1)),
@@ -238,7 +239,7 @@ _RANGES = {
 }
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _FLOAT_MAX = 3.4028235677973366e38
-"""Doubles from here on round to no finite float."""
+"""Doubles from this value on do not round to a finite float."""
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -281,13 +282,13 @@ def _read_value(field: FieldDescriptor, value: Any) -> Any:
 
 
 class MessageFiller:
-    """Fills messages from plain data and collects what does not fit, one sentence each, in `problems`."""
+    """Fills messages from plain data. Values that do not fit are reported in `problems`, one sentence each."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
 
     def fill_message(self, message: Message, datum: Any, path: str = "", depth: int = 0) -> None:
-        """Set the fields of message; path is where it is in the datum, '' at the top."""
+        """Set the fields of message. `path` is its position in the datum, '' at the top."""
         descriptor = descriptor_of(message)
         if depth > MAX_DEPTH:
             self._add_problem(path, f"nests deeper than {MAX_DEPTH} messages")
@@ -305,7 +306,7 @@ class MessageFiller:
             self._fill_from_value(message, datum, path, depth)
 
     def _fill_from_value(self, message: Message, datum: Any, path: str, depth: int) -> None:
-        """Fill a message from a Python value that it stands for, such as a date."""
+        """Fill a message from an equivalent Python value, such as a date."""
         name = message.DESCRIPTOR.full_name
         try:
             fields = fields_from_value(name, datum)
@@ -376,7 +377,7 @@ class MessageFiller:
             setattr(message, field.name, scalar)
 
     def _convert_scalar(self, field: FieldDescriptor, value: Any, path: str) -> Any:
-        """Return the value as the field holds it, or None after noting why it does not fit."""
+        """Return the value in the type of the field, or None after reporting why it does not fit."""
         scalar: Any = None
         if field.type in _RANGES:
             scalar = _to_integer(value, _RANGES[field.type])
@@ -445,7 +446,7 @@ def _field_container(message: Message, field: FieldDescriptor) -> Any:
 
 
 def _map_key(field: FieldDescriptor, key: Any) -> Any:
-    """JSON has text keys only: `"true"` and `"false"` are booleans then."""
+    """Return a map key of the field's type. JSON keys are texts, so `"true"` and `"false"` are read as booleans."""
     return {"true": True, "false": False}.get(key, key) if field.type == F.TYPE_BOOL and isinstance(key, str) else key
 
 
@@ -503,7 +504,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _describe_value(value: Any) -> str:
-    """Return a value in an error message: short, and never a page long."""
+    """Return a value as short text for an error message."""
     text = repr(value) if isinstance(value, (str, int, float, bool, bytes)) else type(value).__name__
     return text if len(text) <= 40 else text[:37] + "..."
 

@@ -1,9 +1,9 @@
-"""The Protobuf compiler: a small pool of processes with a deadline, the files it knows, and what its messages mean.
+"""The Protobuf compiler: a small pool of processes with a deadline, the built-in files, and its error messages.
 
-Why processes, when the compiler can be called in process for one millisecond: it writes its messages to file
-descriptor 2, which belongs to the whole server; it cannot be interrupted, and some small inputs keep it busy for
-minutes (its work on duplicate names grows with the square of their number); and deeply nested option values crash it,
-and the server with it. A process that lives on between jobs costs a tenth of a millisecond more and can be killed.
+The compiler could run in this process within one millisecond. But it writes its messages to file descriptor 2, which
+belongs to the whole server. It cannot be interrupted, and some small inputs keep it busy for minutes: its check for
+duplicate names takes quadratic time. And deeply nested option values crash it, and the server with it. A process that
+is reused for many jobs costs a tenth of a millisecond more and can be killed.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from stele.formats.protobuf import compiler_worker
 from stele.worker_process import OWN_FOLDER, WorkerProcess
 
 DEADLINE = 10.0
-"""Seconds one schema may take on the wall clock; `compiler_worker.PROCESSOR_LIMIT` ends busy ones before."""
+"""Time limit of one schema in wall-clock seconds. `compiler_worker.PROCESSOR_LIMIT` ends busy processes earlier."""
 PROCESSES = min(4, os.cpu_count() or 1)
-"""At most so many compilers run at a time in one Python process; they are started when needed."""
+"""Most compiler processes at a time in one Python process. They are started when needed."""
 _ATTEMPTS = 2
 _END_SECONDS = 1.0
-"""How long a process may take to end that has closed its pipes."""
+"""Seconds to wait for the exit of a process that has closed its pipes."""
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
-"""Signals by which the compiler ends itself."""
+"""Signals that show a crash of the compiler."""
 RETIRE_ABOVE = 1 << 20
-"""A process that compiled more bytes than this at once is replaced, to give its memory back."""
+"""A process that compiled more bytes than this at once is replaced, to free its memory."""
 
 
 class CompilerResult(NamedTuple):
-    """What the compiler answered: ok, its messages, and a serialized FileDescriptorSet when ok."""
+    """Result of a compilation: success, the compiler's messages, and on success a serialized FileDescriptorSet."""
 
     ok: bool
     messages: str
@@ -64,15 +64,15 @@ class _CompilerProcess(WorkerProcess):
             return compiler_worker.read_message(self.output)
 
     def has_exceeded_limits(self) -> bool:
-        """Whether the process, which is dead, was busy for longer than a job may take."""
+        """Return whether this dead process exceeded the time limit of a job."""
         return self.has_timed_out or self.find_signal(_END_SECONDS) == signal.SIGPROF
 
     def has_crashed(self) -> bool:
-        """Whether the process, which is dead, ended itself, and nobody else did."""
+        """Return whether this dead process crashed, rather than being killed from outside."""
         return self.find_signal(_END_SECONDS) in _CRASHES
 
     def close(self) -> None:
-        """End the process and remove what it left."""
+        """End the process and remove its folder."""
         super().close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -94,7 +94,7 @@ class CompilerPool:
         return slots
 
     def compile_file(self, main: str, texts: Sequence[tuple[str, bytes]], known: bytes = b"") -> CompilerResult | None:
-        """Compile the file called main; None when the texts crash the compiler or keep it busy for too long.
+        """Compile the file called main. Return None when the texts crash the compiler or exceed its time limit.
 
         A process that died for another reason is replaced once. texts are (import path, text) pairs; known is a
         serialized FileDescriptorSet of files that have no text. Raises `Unavailable` when no process can be started,
@@ -122,7 +122,7 @@ class CompilerPool:
                     return CompilerResult(code == b"0", messages.decode("utf-8", "replace"), descriptors)
             raise Unavailable("the Protobuf compiler was killed twice, not by the schema; try again")
         except BaseException:
-            # Whoever is interrupted leaves an answer in the pipe, which the next job must not get.
+            # An interrupted job leaves its answer in the pipe. The next job must not read it.
             if slot is not None:
                 slot.close()
                 slot = None
@@ -147,7 +147,7 @@ class CompilerPool:
                     slot.close()
 
     def _after_fork(self) -> None:
-        # The list below the queue, because a thread that does not exist here may have held the queue's lock.
+        # Read the queue's list without its lock: a thread of the parent may have held it during the fork.
         idle = [slot for slot in self._slots.queue if slot is not None]
         self._slots = self._empty_slots()
         for slot in idle:
@@ -161,7 +161,7 @@ _OWN = Path(__file__).parent / "protos"
 
 @cache
 def builtin_sources() -> Mapping[str, bytes]:
-    """Import path to text of every built-in file.
+    """Return the texts of all built-in files by import path.
 
     They are `google/protobuf/*` as shipped with the compiler, `google/type/*` as shipped with
     googleapis-common-protos, and the three `confluent/*` files, as in the registries of Confluent and Redpanda.
@@ -181,12 +181,12 @@ def builtin_sources() -> Mapping[str, bytes]:
 
 
 def compiler_folder() -> Path:
-    """Return where the package with the compiler lives. Raises `NotInstalled`."""
+    """Return the folder of the package with the compiler. Raises `NotInstalled`."""
     return _package_folder("grpc_tools")
 
 
 def _package_folder(module: str) -> Path:
-    """Folder of an installed package, found without importing it."""
+    """Return the folder of an installed package without importing it."""
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
@@ -236,7 +236,7 @@ class _Diagnostic(NamedTuple):
 def error_from_messages(messages: str, main: str, text: bytes = b"") -> MalformedSchema:
     """Return the first error among the compiler's messages, for a document whose own import path is main.
 
-    Where the compiler names no place, text is searched for it.
+    If the compiler gives no position, it is guessed from `text`.
     """
     lines = _list_complaints(messages)
     diagnostics = [_parse_line(line) for line in lines]
@@ -246,7 +246,7 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
         return _unresolved_import(missing[0], diagnostics, main, undefined)
     if not diagnostics:
         return MalformedSchema("the Protobuf compiler refused the text without saying why")
-    # An error inside an imported file makes the import fail as well: the first is the one to read.
+    # An error inside an imported file makes the import fail as well: report the first one.
     first = next((message for message in diagnostics if not _IMPORT.fullmatch(message.text)), diagnostics[0])
     more = len(diagnostics) - 1
     why = first.text.rstrip(".") + (f" (and {more} more)" if more else "")
@@ -258,7 +258,7 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
 
 
 def find_refused_place(messages: str, main: str) -> tuple[int, int] | None:
-    """Return line and column of the first error in the file called main, None where the compiler names no place."""
+    """Return line and column of the first error in the file called main, None if the compiler gives no position."""
     diagnostics = map(_parse_line, _list_complaints(messages))
     return next(
         ((each.line, each.column) for each in diagnostics if each.file == main and each.line and each.column), None
@@ -266,12 +266,12 @@ def find_refused_place(messages: str, main: str) -> tuple[int, int] | None:
 
 
 def _list_complaints(messages: str) -> list[str]:
-    """Return the lines that say what is wrong: not those of the compiler's own log, nor warnings."""
+    """Return the lines that are error messages, without the compiler's own log and warnings."""
     return [line for line in messages.splitlines() if line and not _NOISE.match(line)]
 
 
 def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
-    """Return line and column of what a message without a place is about, where that can be guessed."""
+    """Return line and column for a message without a position, or two Nones if it cannot be guessed."""
     about: re.Match[bytes] | None = None
     if "numbers 19000 through 19999" in why:
         about = re.search(rb"(?<==)\s*(?P<it>19\d{3})\b", text)
@@ -297,7 +297,7 @@ def _unresolved_import(
 
 
 def _expected_hint(text: str) -> str | None:
-    """Return what would have been right, where the compiler does not say so itself."""
+    """Return what was expected instead, for messages in which the compiler does not mention it."""
     return next((wanted for pattern, wanted in _EXPECTED if pattern.search(text)), None)
 
 

@@ -1,7 +1,7 @@
-"""The compiler process: run as a script by `compiler.py`, reads jobs on standard input, answers on standard output.
+"""The compiler process: `compiler.py` runs it as a script. It reads jobs from stdin and writes results to stdout.
 
-It imports nothing of Stele but `worker_limits`, so that it starts within 100 ms and needs little memory.
-A message is a list of byte strings: a big-endian uint32 count, then each string behind its own uint32 length.
+It imports nothing of Stele but `worker_limits`, so that it starts within 100 ms and needs little memory. A message is a
+list of byte strings: a big-endian uint32 count, then for each string a uint32 length and its bytes.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import BinaryIO
 MEMORY_LIMIT = 3 << 30
 """Address space of one compiler process, in bytes: a schema that needs more kills the process, not the machine."""
 PROCESSOR_LIMIT = 1.75
-"""Seconds of processor time one job may take; a process that takes more is ended by the system.
+"""CPU seconds of one job. The operating system ends a process that takes more.
 
-Independent of what else the machine is doing. A megabyte of honest source takes half a second; what takes longer is the
-compiler's search for duplicate numbers, whose time grows with the square of their count.
+CPU time does not depend on the load of the machine. A megabyte of ordinary source takes half a second. Jobs that take
+longer are those with many duplicate numbers, which the compiler finds in quadratic time.
 """
 STDERR_LIMIT = 64 << 10
-"""How much of the compiler's messages is kept, in bytes; a bad file can produce megabytes of them."""
+"""Most bytes of the compiler's messages that are kept. A bad file can produce megabytes of them."""
 
 _UINT = struct.Struct(">I")
 
 
 def write_message(stream: BinaryIO, parts: Sequence[bytes]) -> None:
-    """Send one message and flush. Raises OSError when the other side is gone."""
+    """Send one message and flush. Raises OSError when the other side has closed the pipe."""
     stream.write(_UINT.pack(len(parts)))
     for part in parts:
         stream.write(_UINT.pack(len(part)))
@@ -39,7 +39,7 @@ def write_message(stream: BinaryIO, parts: Sequence[bytes]) -> None:
 
 
 def read_message(stream: BinaryIO) -> list[bytes]:
-    """Receive one message. Raises EOFError when the other side is gone."""
+    """Receive one message. Raises EOFError when the other side has closed the pipe."""
     return [_read_exactly(stream, _read_uint(stream)) for _ in range(_read_uint(stream))]
 
 
@@ -68,7 +68,7 @@ def _compile_job(root: bytes, builtins: Mapping[bytes, bytes], parts: Sequence[b
     """Run one job: [main, descriptor set, name, text, name, text …] to [exit code, messages, descriptor set].
 
     main is an import path; the descriptor set may be empty. Only built-in files whose name occurs in the job are
-    offered, since reading a set costs the compiler time. All but 70 µs of a small job is spent around the compiler.
+    passed to the compiler, because reading a set takes time. Of a small job, the compiler itself takes 70 µs.
     """
     from grpc_tools import _protoc_compiler  # type: ignore[import-untyped]  # the package has no types
 
@@ -151,7 +151,7 @@ if __name__ == "__main__":
     from stele.worker_limits import limit_memory
 
     limit_memory(MEMORY_LIMIT)
-    # The compiler may print to fd 1 too: keep the pipe to ourselves and point fd 1 nowhere.
+    # The compiler may print to fd 1 too: keep the pipe for answers, and redirect fd 1 to nowhere.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with contextlib.suppress(EOFError, OSError):

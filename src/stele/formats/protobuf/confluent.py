@@ -1,17 +1,18 @@
 """The ruleset `confluent`: the verdicts of Confluent's schema registry (8.5) on two Protobuf schemas.
 
-Its rules, in the terms used there: what is removed from the writer's schema or changed in it, seen from the reader's.
+The rules, in Confluent's terms: what was removed or changed on the way from the writer's to the reader's schema.
 
 * The package must stay, and so must every message, nested ones too.
-* Fields are matched by number, inside a oneof or not. They may come, go and be renamed, unless they are `required`.
+* Fields are matched by number, inside a oneof or not. They may be added, removed and renamed, unless they are
+  `required`.
 * The type of a field stays within its kind (scalar or enum, message, map), within its family of scalars, and a message
   keeps its name below its package. A numeric field keeps its label where both schemas write one.
-* A oneof may come or go as a whole, but a member of a oneof may not go alone, and fields that were independent of each
-  other may not end up in one oneof, where setting one clears the other.
+* A oneof may be added or removed as a whole, but a member of a oneof may not be removed alone. Fields that were
+  independent of each other may not move into one oneof, where setting one clears the other.
 * Messages of imported files are compared as well, from each field that uses one.
 
-Groups, which Confluent's checker passes over, are held to the same rules as other messages; their name is free.
-Enums, services, options, defaults, JSON names, reserved numbers and extensions are not looked at.
+Confluent's checker ignores groups. Here the rules for messages apply to them; a group's name may change. Enums,
+services, options, defaults, JSON names, reserved numbers and extensions are not compared.
 
 Source: docs/protocols/protobuf.md#confluents-rules.
 """
@@ -41,7 +42,7 @@ _FAMILIES = {
     F.TYPE_FLOAT: "float",
     F.TYPE_DOUBLE: "double",
 }
-"""Scalars of a family are written alike, so that one can be read as the other."""
+"""Scalars of a family have the same encoding, so that one can be read as the other."""
 
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
@@ -50,7 +51,7 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
 
 
 class _Pair(NamedTuple):
-    """A message of the reader's schema and the one of the writer's it is compared with."""
+    """A message of the reader's schema and the message of the writer's schema to compare it with."""
 
     reader: Descriptor
     writer: Descriptor
@@ -63,8 +64,8 @@ class _Pair(NamedTuple):
 class _Comparison:
     """One check.
 
-    Messages are compared from a list of pairs and not by recursion, so that neither a long chain of messages nor a
-    cycle can do harm; each pair is compared once.
+    Pairs of messages are compared from a list instead of by recursion, so that long chains and cycles of messages are
+    safe. Each pair is compared once.
     """
 
     def __init__(self, reader: ProtobufSchema, writer: ProtobufSchema) -> None:
@@ -75,7 +76,7 @@ class _Comparison:
         self._todo: list[_Pair] = []
 
     def compare_schemas(self) -> list[Finding]:
-        """Return all findings: those of the file first, then message by message in the order they were met."""
+        """Return all findings: those of the file first, then message by message in the order of the comparison."""
         findings = list(self._compare_package())
         findings += self._match_messages(self._reader.list_messages(), self._writer.list_messages())
         while self._todo:
@@ -101,7 +102,7 @@ class _Comparison:
     # --- messages ---------------------------------------------------------------------------------------------------
 
     def _match_messages(self, new: Sequence[Descriptor], old: Sequence[Descriptor]) -> Iterator[Finding]:
-        """Yield messages of one scope by name; those in both are put on the list."""
+        """Yield a finding for each removed message of one scope, and queue pairs with the same name for comparison."""
         by_name = {message.name: message for message in new}
         pairs = []
         for message in old:
@@ -256,7 +257,7 @@ def _declared_messages(message: Descriptor) -> list[Descriptor]:
 
 
 def _field_kind(field: FieldDescriptor) -> str:
-    """scalar, message, map, or group, which is framed in another way than a message."""
+    """Return scalar, message, map or group. A group has another encoding than a message."""
     message = field.message_type
     if message is None:
         return "scalar"

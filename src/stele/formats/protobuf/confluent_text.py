@@ -1,13 +1,13 @@
-"""The text that Confluent's registry stores and makes GUIDs of: from a descriptor to a tree, and a tree printed.
+"""The text that Confluent's registry stores and derives GUIDs from: builds a tree from a descriptor, and prints it.
 
-The tree has full names of types, as Confluent's registry reads descriptors. A map is a repeated field with a message
-for its entries there; a folded tree writes it as a map again. A folded tree that is sorted is the normalized form of a
-schema.
+The tree has full type names, like the tree that Confluent's registry makes of descriptors. A map is a repeated field
+with a message for its entries in it. In a folded tree it is a map again. A folded and sorted tree is the normalized
+form of a schema.
 
-Types stand behind each other without blank lines, messages before enums. In a message follow, with a blank line between
+Types follow each other without blank lines, messages before enums. In a message the order is, with a blank line between
 the kinds: reserved, options, fields, oneofs, groups, extension ranges, `extend` blocks, nested messages, nested enums.
-Names and options are the author's. Where that layout would lose something (weak imports, options of ranges, defaults of
-`bytes`, control characters), it is kept in the nearest form that compiles.
+Names and options are those of the source. If that layout would lose something (weak imports, options of ranges,
+defaults of `bytes`, control characters), it is kept in the nearest form that compiles.
 
 Source: docs/protocols/protobuf.md#the-text-that-confluent-stores.
 """
@@ -68,7 +68,7 @@ _Lines = list[str]
 
 
 def print_tree(file: FileNode, *, extensions: bool = True) -> str:
-    """Return a file as text; extensions=False leaves out what only extensions need.
+    """Return a file as text. extensions=False leaves out everything that needs extensions.
 
     That is `extend` blocks, extension ranges and custom options other than Confluent's own.
     """
@@ -76,7 +76,7 @@ def print_tree(file: FileNode, *, extensions: bool = True) -> str:
 
 
 class _Printer:
-    """Prints the parts of one file; each method returns lines without the indentation of what surrounds them."""
+    """Prints the parts of one file. Each method returns lines without the indentation of the enclosing block."""
 
     def __init__(self, file: FileNode, *, extensions: bool) -> None:
         self._file = file
@@ -287,8 +287,8 @@ def build_tree(file: FileDescriptorProto, schema: ProtobufSchema | None = None, 
 
     Args:
         file: The descriptor.
-        schema: Where custom options are declared; without it they are left out.
-        fold: Whether maps become maps again, and JSON names stay only where they are not the usual ones.
+        schema: Schema that declares the custom options; without it they are left out.
+        fold: Whether maps are folded, and JSON names that equal the default are left out.
     """
     return _Builder(file, schema, fold=fold).build_file()
 
@@ -325,7 +325,7 @@ class _Builder:
     def _inline_messages(
         self, messages: Iterable[DescriptorProto], fields: Iterable[FieldDescriptorProto]
     ) -> dict[str, DescriptorProto]:
-        """Return the messages that fields of a scope declare: bodies of groups, and entries of maps when folding."""
+        """Return the messages that fields of a scope declare: group bodies, and with `fold` the entries of maps."""
         groups = {_local_name(item) for item in fields if item.type == _F.TYPE_GROUP}
         return {
             message.name: message
@@ -339,7 +339,7 @@ class _Builder:
         return [self._build_message(message) for message in messages if message.name not in inline]
 
     def _build_message(self, message: DescriptorProto) -> MessageNode:
-        """Return a message; descriptors nest at most 100 deep."""
+        """Return the tree of a message. Descriptors nest at most 100 deep."""
         inline = self._inline_messages(message.nested_type, [*message.field, *message.extension])
         oneofs = [OneofNode(oneof.name, self._build_options(oneof.options, ())) for oneof in message.oneof_decl]
         node = MessageNode(message.name, _visibility(message))
@@ -430,7 +430,7 @@ class _Builder:
     # --- options ----------------------------------------------------------------------------------------------------
 
     def _build_options(self, options: Message, first: Sequence[str]) -> list[OptionNode]:
-        """Return the options that are set: those named in first, the other built-in ones, Confluent's, custom ones."""
+        """Return the set options in this order: those named in first, other built-in ones, Confluent's, custom ones."""
         if not options.ByteSize():
             return []
         ranked_options: list[tuple[tuple[int, int], OptionNode]] = []
@@ -471,7 +471,7 @@ def _option_value(item: FieldDescriptor, value: Any) -> Value:
 
 
 def _message_value(message: Message) -> dict[str, Value]:
-    """Return a message by the names of its fields; the parser's limit bounds its depth."""
+    """Return a message as a dict by field names. The parser limits its depth."""
     fields: dict[str, Value] = {}
     for item, value in set_fields(message):
         name = f"[{item.full_name}]" if item.is_extension else item.name
@@ -503,7 +503,7 @@ def _local_name(item: FieldDescriptorProto) -> str:
 
 
 def _visibility(item: DescriptorProto | EnumDescriptorProto) -> str:
-    """Return the word of edition 2024 that exports or hides a type: `export`, `local` or ''."""
+    """Return the keyword of edition 2024 that exports or hides a type: `export`, `local` or ''."""
     if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
         return ""
     return "export" if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local"
@@ -568,7 +568,7 @@ def _sort_options(options: list[OptionNode]) -> None:
 
 
 def _sort_value(value: Value) -> Value:
-    """Return a value with the fields of messages by name, and a list of one element as that element."""
+    """Return a value with the fields of messages sorted by name. A list of one element becomes that element."""
     if isinstance(value, dict):
         return {name: _sort_value(value[name]) for name in sorted(value)}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""From the neutral model to a proto3 file.
+"""Converts the neutral model to a proto3 file.
 
 | model | Protobuf |
 |---|---|
@@ -8,17 +8,16 @@
 | integer, number of any size | int64, double |
 | any, null | google.protobuf.Value, google.protobuf.NullValue |
 | date, time | google.type.Date, google.type.TimeOfDay |
-| timestamp, on a wall clock | google.protobuf.Timestamp (years 1 to 9999), google.type.DateTime |
-| duration, of months and days too | google.protobuf.Duration, a message of three integers |
+| timestamp in UTC, without time zone | google.protobuf.Timestamp (years 1 to 9999), google.type.DateTime |
+| duration, with months and days | google.protobuf.Duration, a message of three integers |
 | decimal | confluent.type.Decimal, precision and scale in `(confluent.field_meta).params` |
 | record, enumeration | message, enum |
-| array, map | repeated, map; a message around it where neither may stand |
+| array, map | repeated, map; wrapped in a message where neither is allowed |
 | union, group of which a datum has one | message with a oneof, oneof |
 | nullable, or left out without a default | `optional` |
 
-A confluent.type.Decimal keeps every digit, which no number of Protobuf does, and is read as a decimal by the tools of
-that platform. proto3 can demand nothing: a required scalar becomes one without presence, which reads as zero when it is
-not there.
+A confluent.type.Decimal keeps every digit, unlike Protobuf's numbers, and tools of that platform read it as a decimal.
+proto3 has no required fields: a required scalar becomes a field without presence, and reads as zero when it is missing.
 """
 
 from __future__ import annotations
@@ -90,9 +89,9 @@ MAP_KEY_KINDS: Final = frozenset(SCALAR_WORDS) - {
     ScalarKind.FLOAT64,
     ScalarKind.NUMBER,
 }
-"""What the keys of a map may be."""
+"""Kinds that are allowed as map keys."""
 TYPE_WORDS: Final = frozenset({*SCALAR_WORDS.values(), *(kind.value for kind in ScalarKind)})
-"""Words for types; a field with such a name gets a suffix."""
+"""Keywords of types. A field with such a name gets a suffix."""
 NO_CONSTRAINTS: Final[Mapping[str, Any]] = MappingProxyType({})
 """No constraints."""
 _DECIMAL: Final = "confluent.type.Decimal"
@@ -107,13 +106,13 @@ _JSON_VALUE: Final = _imported_type("google.protobuf.Value", "google/protobuf/st
 _NULL: Final = _imported_type("google.protobuf.NullValue", "google/protobuf/struct.proto", is_message=False)
 _DATE: Final = _imported_type("google.type.Date", "google/type/date.proto")
 TIME: Final = _imported_type("google.type.TimeOfDay", "google/type/timeofday.proto")
-"""A time of day."""
+"""Type for a time of day."""
 INSTANT: Final = _imported_type("google.protobuf.Timestamp", "google/protobuf/timestamp.proto")
-"""A point in time."""
+"""Type for a point in time."""
 WALL_CLOCK: Final = _imported_type("google.type.DateTime", "google/type/datetime.proto")
-"""A date and a time without a place."""
+"""Type for a date and time without time zone."""
 SPAN: Final = _imported_type("google.protobuf.Duration", "google/protobuf/duration.proto")
-"""A span of time of an exact length."""
+"""Type for a time span of exact length."""
 IMPORTED_MESSAGES: Final[dict[str, tuple[TypeRef, dict[str, int]]]] = {
     "google.protobuf.Any": (
         _imported_type("google.protobuf.Any", "google/protobuf/any.proto"),
@@ -125,7 +124,7 @@ IMPORTED_MESSAGES: Final[dict[str, tuple[TypeRef, dict[str, int]]]] = {
         {"paths": 1},
     ),
 }
-"""Messages that are imported rather than declared again, with their fields."""
+"""Messages that are imported instead of declared, with their fields."""
 
 
 def scalar_type_ref(kind: Scalar, path: str, constraints: Mapping[str, Any]) -> tuple[TypeRef, list[Loss]]:
@@ -179,7 +178,7 @@ def branch_name(kind: Type) -> str:
 HIGHEST_NUMBER: Final = (1 << 29) - 1
 """Greatest field number."""
 RESERVED_NUMBERS: Final = range(19_000, 20_000)
-"""Field numbers the implementations keep for themselves."""
+"""Field numbers that are reserved for Protobuf implementations."""
 
 
 class ProtoFileBuilder:
@@ -201,7 +200,7 @@ class ProtoFileBuilder:
         self._calendar_message: ProtoMessage | None = None
 
     def build_text(self, doc: str) -> str:
-        """Return the file."""
+        """Return the text of the file."""
         places = self._nesting
         places.declare_types(self._reserve_names)
         for name, message in places.messages.items():
@@ -238,7 +237,7 @@ class ProtoFileBuilder:
         self._groups[record.name] = {name: oneofs[groups[name]] for name in names if name in groups}
 
     def _field_numbers(self, record: RecordType, path: str) -> list[int]:
-        """Return the numbers of the fields: their own, or the next free one in order."""
+        """Return the field numbers: the model's own, or the next free one in order."""
         used: set[int] = set()
         own: list[int | None] = []
         for field in record.fields:
@@ -275,7 +274,7 @@ class ProtoFileBuilder:
             self._add_field_losses(field, path + field.name)
 
     def _json_names(self, record: RecordType, path: str) -> list[str]:
-        """Return the `json_name` of each field, '' where it needs none: so JSON keeps the names of the model."""
+        """Return the `json_name` of each field, '' where it needs none. It keeps the model's names in JSON."""
         names = self._names[record.name]
         json_keys = json_names([(names[field.name], field.name) for field in record.fields])
         for field, json_name in zip(record.fields, json_keys, strict=True):
@@ -288,7 +287,7 @@ class ProtoFileBuilder:
         return json_keys
 
     def _add_field_losses(self, field: RecordField, path: str) -> None:
-        """Report what no field of proto3 can express."""
+        """Report properties that no proto3 field can express."""
         if field.aliases:
             self._add_loss(path, "ALIAS", f"Earlier names of the field are left out: {', '.join(field.aliases[:5])}.")
         if field.constraints:
@@ -299,7 +298,7 @@ class ProtoFileBuilder:
         self._add_loss(path, "DEFAULT", why)
 
     def _is_zero(self, field: RecordField) -> bool:
-        """Return whether the default is the value that a field without presence reads as."""
+        """Return whether the default is the value that a missing field without presence reads as."""
         return (
             not field.nullable
             and field.default is not ABSENT
@@ -368,9 +367,10 @@ class ProtoFileBuilder:
         nullable: bool = False,
         constraints: Mapping[str, Any] = NO_CONSTRAINTS,
     ) -> TypeRef:
-        """The type of a single value: with a message around it where it is no single one, or where it can be null.
+        """Return the type of a single value.
 
-        Such messages are declared in message, and named after hint.
+        An array, a map, a union or a nullable value is wrapped in a helper message. It is declared in `message` and
+        named after `hint`.
         """
         if isinstance(kind, Array | Map):
             around = self._add_helper_message(message, f"{hint}_list" if isinstance(kind, Array) else f"{hint}_map")
@@ -418,7 +418,7 @@ class ProtoFileBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _plain_type(self, kind: Type, path: str, constraints: Mapping[str, Any]) -> TypeRef:
-        """Return the type of a value that is single by itself."""
+        """Return the type of a value that needs no helper message."""
         match kind:
             case Scalar():
                 return self._scalar_type(kind, path, constraints)
@@ -449,7 +449,7 @@ class ProtoFileBuilder:
         return target
 
     def _calendar_duration(self, path: str) -> TypeRef:
-        """Return one message for all spans of months, days and milliseconds, declared when it is first needed."""
+        """Return the message for time spans of months, days and milliseconds. It is declared on first use."""
         self._add_loss(path, "DURATION", "Spans with months are no type of Protobuf, but a message of three integers.")
         if self._calendar_message is None:
             self._calendar_message = self._add_helper_message(
@@ -467,7 +467,7 @@ def _is_usable_number(number: int) -> bool:
 
 
 def _is_same_value(default: Any, zero: Any) -> bool:
-    """Return whether two JSON values are equal, false not being 0, and -0.0 not 0."""
+    """Return whether two JSON values are equal. false differs from 0, and -0.0 from 0."""
     return default == zero and isinstance(default, bool) == isinstance(zero, bool) and not str(default).startswith("-")
 
 
@@ -477,10 +477,10 @@ def constraint_loss(path: str, constraints: Mapping[str, Any]) -> Loss:
 
 
 def from_model(model: Model) -> tuple[bytes, list[Loss]]:
-    """Return a proto3 file whose first message is the root, and what it does not say.
+    """Return a proto3 file whose first message is the root, and the losses.
 
-    A root that is no record becomes the field `value` of a message `Value`. Raises `TooLarge` past the limits of
-    `places` and `parse`, `CannotConvert` for a model with a type that is not there.
+    A root that is not a record becomes the field `value` of a message `Value`. Raises `TooLarge` past the limits of
+    `proto_file` and `parse`, `CannotConvert` for a model that refers to a missing type.
     """
     losses: list[Loss] = []
     declared = model.types.get(model.root.name) if isinstance(model.root, TypeReference) else None

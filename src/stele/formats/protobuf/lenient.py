@@ -1,13 +1,13 @@
-"""Makes texts compile that Confluent's registry takes and protoc refuses; the texts that are stored stay as they are.
+"""Makes texts compile that Confluent's registry accepts and protoc refuses. The stored texts do not change.
 
-That registry ignores imports that it cannot find, keeps options that nobody declares, finds types in all references
-and built-in files whether they are imported or not, and takes maps that are spelled out as repeated entries.
-`link_sources` leaves out, adds and rewrites just that. A type that is declared nowhere becomes `bytes`, which is how
-the wire carries a message; an rpc or an `extend` block of such a type is left out. So is a field or an enum value whose
-name or number the compiler refuses: of two that share one, the second.
+That registry ignores missing imports, keeps undeclared options, finds types in all references and built-in files
+whether they are imported or not, and accepts maps that are written as repeated entries. `link_sources` leaves out, adds
+and rewrites just that. A type that is not declared anywhere becomes `bytes`, which has the encoding of a message. An
+rpc or an `extend` block with such a type is left out. So is a field or an enum value whose name or number the compiler
+refuses; of two with the same one, the second is left out.
 
-That registry's parser looks at little but the shape of a text. `is_read_without_compiler` says whether it reads one;
-what else the compiler refuses, `drop_statement` leaves out statement by statement (`parse.parse`).
+That registry's parser checks little but the syntax of a text. `is_read_without_compiler` returns whether it accepts a
+text. `drop_statement` leaves out, statement by statement, what the compiler then still refuses (`parse.parse`).
 
 Source: docs/protocols/protobuf.md#what-confluent-takes.
 """
@@ -57,16 +57,15 @@ _OPTION_NAMES: Final = {
 
 
 _FIELD_NUMBERS: Final = Ranges([(1, 18_999), (20_000, MAX_NUMBER)])
-"""Numbers that fields may have: the others between are the library's own."""
+"""Allowed field numbers. The gap is reserved for the library."""
 _ALL_NUMBERS: Final = Ranges([(-MAX_ENUM_NUMBER - 1, MAX_ENUM_NUMBER)])
 
 
 class LenientSources(NamedTuple):
     """Texts that compile, by import path.
 
-    unresolved are the types that are declared nowhere, as written; rejected are the full names of fields and enum
-    values that were left out for their name or number; is_partial says whether the main file's own text lost or gained
-    something.
+    unresolved are the undeclared types, as written; rejected are the full names of fields and enum values that were
+    left out for their name or number; is_partial is True if the main file's own text lost or gained something.
     """
 
     texts: dict[str, bytes]
@@ -80,16 +79,16 @@ class KeptOptions(Enum):
 
     DECLARED = "declared"
     BUILT_IN = "built-in"
-    """Those of descriptor.proto: values of custom ones may be wrong."""
+    """Options of descriptor.proto only: values of custom options may be wrong."""
     NONE = "none"
-    """Not even these, defaults and JSON names: what changes the meaning of names and numbers alone stays."""
+    """Only options that change the meaning of names and numbers. Defaults and JSON names are dropped, too."""
 
 
 _MEANINGFUL: Final = frozenset({"allow_alias"})
 
 
 class _Declarations(NamedTuple):
-    """What a file declares, in full names without a leading dot, and the files that it imports publicly."""
+    """Declarations of a file, by full names without a leading dot, and the files that it imports publicly."""
 
     types: frozenset[str]
     extensions: frozenset[str]
@@ -102,7 +101,7 @@ def link_sources(
     known: Sequence[FileDescriptorProto],
     kept_options: KeptOptions = KeptOptions.DECLARED,
 ) -> LenientSources | None:
-    """Return texts that compile for the file called main and all that it needs; None when that cannot be tried.
+    """Return texts that compile for the file called main and all its dependencies; None when that is impossible.
 
     Args:
         main: Import path of the file.
@@ -143,7 +142,7 @@ def link_sources(
 
 
 def resolve_names(tree: FileNode, files: Iterable[FileDescriptorProto]) -> None:
-    """Write the types of a tree in full, with a leading dot, where the files declare them."""
+    """Replace type names of a tree by full names with a leading dot, where the files declare them."""
     linker = _Linker({file.name: _declarations_in(build_tree(file)) for file in files})
     for use, scope in _list_type_uses(tree):
         full_name = linker.find_type(use.name, scope)
@@ -173,7 +172,7 @@ def _join(scope: str, name: str) -> str:
 
 
 def _walk_scopes(file: FileNode) -> Iterator[tuple[str, MessageNode | EnumNode | ExtendNode]]:
-    """Yield messages (bodies of groups included), enums and `extend` blocks with the scope that they stand in."""
+    """Yield messages (including group bodies), enums and `extend` blocks, each with its enclosing scope."""
     waiting: list[tuple[str, MessageNode | EnumNode | ExtendNode]]
     waiting = [(file.package, item) for item in (*file.types, *file.extends)]
     while waiting:
@@ -192,7 +191,7 @@ def _members_of(message: MessageNode) -> list[FieldNode]:
 
 
 def _list_type_uses(file: FileNode) -> Iterator[tuple[TypeUse, str]]:
-    """Yield every type that is named, with the scope in which its name is looked up."""
+    """Yield every type name, with the scope in which it is looked up."""
     for scope, item in _walk_scopes(file):
         if isinstance(item, MessageNode):
             yield from ((member.type, _join(scope, item.name)) for member in _members_of(item))
@@ -206,7 +205,7 @@ def _list_type_uses(file: FileNode) -> Iterator[tuple[TypeUse, str]]:
 
 
 def _list_rejected(file: FileNode) -> Iterator[tuple[str, Span]]:
-    """Yield the full names and places of fields and enum values whose name or number the compiler refuses."""
+    """Yield the full names and positions of fields and enum values whose name or number the compiler refuses."""
     value_names: dict[str, set[str]] = {}
     for scope, item in _walk_scopes(file):
         if isinstance(item, ExtendNode):
@@ -237,7 +236,7 @@ def _list_rejected(file: FileNode) -> Iterator[tuple[str, Span]]:
 
 
 class _Edits:
-    """Changes of one text: what replaces its spans, imports to add, and the files it needs in the end."""
+    """Changes of one text: replacements of spans, imports to add, and the files it needs afterwards."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -249,7 +248,7 @@ class _Edits:
         self.rejected: list[str] = []
 
     def drop_options(self, dropped: Sequence[OptionNode], kept_options: Sequence[OptionNode], brackets: Span) -> None:
-        """Leave some options out; kept_options are the others of the same brackets."""
+        """Leave out some options. `kept_options` are the others in the same brackets."""
         self.is_lossy |= bool(dropped)
         if brackets == NOWHERE:
             self.replaced |= {option.span: "" for option in dropped}
@@ -265,7 +264,7 @@ class _Edits:
             self.is_lossy = True
 
     def apply(self) -> str:
-        """Return the changed text. Later lines stay where they are; spans inside a changed span are left alone."""
+        """Return the changed text. Line numbers are kept; spans inside a changed span are ignored."""
         text = self._text
         parts: list[str] = []
         at = 0
@@ -278,7 +277,7 @@ class _Edits:
 
 
 class _Linker:
-    """Looks names up in all files, and finds out what has to change in one of them."""
+    """Resolves names in all files, and computes the necessary changes of a file."""
 
     def __init__(self, files: Mapping[str, _Declarations]) -> None:
         self._files = files
@@ -355,7 +354,7 @@ class _Linker:
     def _homes_of_option(
         self, kind: str, scope: str, option: OptionNode, own: _Declarations, options_kept: KeptOptions
     ) -> list[str] | None:
-        """Return the files that an option needs; None for one that is not declared, or not kept."""
+        """Return the files that an option needs; None for one that is undeclared or not kept."""
         if not option.is_custom:
             return [] if option.name.split(".")[0] in _OPTION_NAMES[kind] else None
         if options_kept is not KeptOptions.DECLARED:
@@ -370,7 +369,7 @@ class _Linker:
         return homes
 
     def _rewrite_map_entries(self, scope: str, message: MessageNode, edits: _Edits) -> None:
-        """Write `repeated FieldEntry field` with a message `FieldEntry` for entries as the map that it stands for."""
+        """Rewrite `repeated FieldEntry field` with its entry message `FieldEntry` as a map."""
         entries = {item.name: item for item in message.types if isinstance(item, MessageNode) and item.is_map_entry}
         for item in message.fields:
             name = item.type.name.rpartition(".")[2]
@@ -409,7 +408,7 @@ class _Linker:
 
 
 def _find_name(name: str, scope: str, names: Mapping[str, object]) -> str:
-    """Return the full name that a name means inside a scope: the innermost one that there is, or ''."""
+    """Return the full name that a name refers to in a scope: the innermost match, or ''."""
     if name.startswith("."):
         return name[1:] if name[1:] in names else ""
     while True:
@@ -434,7 +433,7 @@ def _extension_names(value: Value) -> Iterator[str]:
 
 
 _Options = tuple[str, str, Span, Sequence[OptionNode], Sequence[OptionNode]]
-"""Kind of what has the options, scope, their brackets if they have any, the options, and what else is in brackets."""
+"""Options of one declaration: its kind, scope, brackets if any, the options, and other content of the brackets."""
 
 
 def _list_options(file: FileNode) -> Iterator[_Options]:
@@ -459,7 +458,7 @@ def _list_options(file: FileNode) -> Iterator[_Options]:
 
 
 def is_read_without_compiler(text: str) -> bool:
-    """Return whether the parser of Confluent's registry reads a text. It reads no editions."""
+    """Return whether the parser of Confluent's registry accepts a text. It accepts no editions."""
     tokens, file = list_tokens(text), parse_source(text)
     if file.edition or file.syntax not in {"", "proto2", "proto3"} or (file.syntax and tokens[0].text != "syntax"):
         return False
@@ -472,9 +471,9 @@ def is_read_without_compiler(text: str) -> bool:
 
 
 def drop_statement(text: str, line: int, column: int) -> str | None:
-    """Return a text without the innermost statement at a place, both from 1; None where there is none.
+    """Return a text without the innermost statement at a position; None where there is none.
 
-    Later lines stay where they are.
+    Line and column count from 1. The line numbers of later statements are kept.
     """
     start = 0
     for _ in range(line - 1):
@@ -486,7 +485,7 @@ def drop_statement(text: str, line: int, column: int) -> str | None:
 
 
 def _find_statement(text: str, at: int) -> Span | None:
-    """Return the innermost statement, with its block if it has one, that stands around an index."""
+    """Return the innermost statement around an index, with its block if it has one."""
     outer: list[int] = []
     start: int | None = None
     values = brackets = 0
@@ -497,7 +496,7 @@ def _find_statement(text: str, at: int) -> Span | None:
             start = token.start
         brackets += (mark == "[") - (mark == "]")
         if mark == "{" and (values or brackets or before in {"=", ":"}):
-            values += 1  # of an option: no statements are in there
+            values += 1  # value of an option: it contains no statements
         elif mark == "}" and values:
             values -= 1
         elif mark == "{":
@@ -514,7 +513,7 @@ def _find_statement(text: str, at: int) -> Span | None:
 
 
 def _list_members(file: FileNode) -> Iterator[tuple[FieldNode, bool]]:
-    """Yield all fields at any depth, and whether they stand in a oneof."""
+    """Yield all fields at any depth, and whether each is in a oneof."""
     waiting: list[MessageNode | ExtendNode] = [item for item in file.types if isinstance(item, MessageNode)]
     waiting += file.extends
     while waiting:

@@ -1,8 +1,8 @@
-"""Advice on Protobuf schemas; see `stele.formats.lint` for the rules all languages share and how to silence one.
+"""Lint rules for Protobuf schemas; see `stele.formats.lint` for common rules and how to silence one.
 
 Names follow the style guide of Protocol Buffers: messages, enums, services and methods UpperCamelCase, fields, oneofs
-and packages lower_snake_case, enum values UPPER_SNAKE_CASE. Only the schema's own file is looked at. Comments are known
-only where the schema came as source text: without it, nothing is said about documentation.
+and packages lower_snake_case, enum values UPPER_SNAKE_CASE. Only the schema's own file is checked. Comments exist only
+if the schema came as source text; otherwise missing documentation is not reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class _NumberScope(NamedTuple):
-    """A message or enum: what its numbers stand for (with the type of a field), and what it reserves."""
+    """A message or enum: the names of its numbers (with field types), and its reserved numbers and names."""
 
     word: str
     names: Mapping[int, frozenset[str]]
@@ -42,7 +42,7 @@ class _NumberScope(NamedTuple):
 def check_changes(
     notes: LintReport, schema: ProtobufSchema, before: ProtobufSchema, ignored: Mapping[str, frozenset[str]]
 ) -> None:
-    """Report numbers that were used again and deletions that leave nothing reserved; ignored is by full name."""
+    """Report reused numbers, and deletions without a reservation. `ignored` has the silenced rules by full name."""
     old = _number_scopes(before)
     for name, scope in _number_scopes(schema).items():
         if name in old and scope.word == old[name].word:
@@ -162,7 +162,7 @@ class _LintedType(NamedTuple):
 
 
 def lint(schema: ProtobufSchema, before: ProtobufSchema | None) -> list[Finding]:
-    """Return what the rules object to: the file, then its messages, enums, extensions and services."""
+    """Return the findings about the file, then its messages, enums, extensions and services."""
     return _Linter(schema).run_rules(before)
 
 
@@ -215,7 +215,7 @@ class _Linter:
     def _walk_types(
         self, proto: FileDescriptorProto, quiet: frozenset[str]
     ) -> Iterator[tuple[_LintedType, DescriptorProto | EnumDescriptorProto]]:
-        """Yield messages and enums at any depth, outer ones first; entries of maps are none."""
+        """Yield messages and enums at any depth, outer ones first. Map entries are left out."""
         waiting: list[tuple[str, Path, frozenset[str], DescriptorProto | EnumDescriptorProto]] = []
 
         def push_types(scope: str, at: Path, tags: tuple[int, int], quiet: frozenset[str], inside: _Types) -> None:
@@ -328,7 +328,7 @@ class _Linter:
                 common.report_recursion(self.notes, rule, place.name, group, place.ignored)
 
     def _field_messages(self, name: str, *, required: bool) -> Iterator[str]:
-        """Yield messages in the fields of one, the values of its maps included."""
+        """Yield the messages in a message's fields, including the values of its maps."""
         message = self.messages[name][1]
         entries = {f".{name}.{each.name}": each for each in message.nested_type if each.options.map_entry}
         for field in message.field:
@@ -346,7 +346,7 @@ def _is_required(field: FieldDescriptorProto) -> bool:
 
 
 def _find_unused_imports(schema: ProtobufSchema) -> Iterator[str]:
-    """Yield imports none of whose types is used; public imports and those with extensions count as used."""
+    """Yield imports of which no type is used. Public imports and those with extensions count as used."""
     proto = schema.proto
     files = {file.name: file for file in schema.files}
     public = {proto.dependency[index] for index in proto.public_dependency}
@@ -367,7 +367,7 @@ def _find_unused_imports(schema: ProtobufSchema) -> Iterator[str]:
 
 
 def _used_type_names(proto: FileDescriptorProto) -> Iterator[str]:
-    """Yield every type the file names, in full."""
+    """Yield the full name of every type that the file uses."""
     waiting = list(proto.message_type)
     fields = list(proto.extension)
     while waiting:

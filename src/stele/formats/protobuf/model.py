@@ -1,4 +1,4 @@
-"""A compiled Protobuf schema and the ways to look into it: its descriptors, comments and ranges of numbers."""
+"""A compiled Protobuf schema, and functions to inspect its descriptors, comments and number ranges."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 class ProtobufSchema:
     """One file with all it imports, in a descriptor pool of its own. Immutable; safe to share between threads.
 
-    files holds the file descriptors, imports before importers and the schema itself last, without source positions;
-    text is the source text, empty when the schema came as a descriptor, which is `sent` then. Where `is_partial`, the
-    text says more than the descriptors: options that nobody declares, imports that are missing, the types in
-    `unresolved`, whose fields are read as `bytes`, or the fields and enum values in `rejected`, whose name or number is
-    taken. references are the documents that came with the schema, by import
-    path, whether it imports them or not.
+    files holds the file descriptors, imports before importers and the schema itself last, without source positions.
+    text is the source text. It is empty when the schema came as a descriptor, which is `sent` then. If `is_partial`,
+    the text contains more than the descriptors: undeclared options, missing imports, the types in `unresolved`, whose
+    fields are read as `bytes`, or the fields and enum values in `rejected`, whose name or number is taken. references
+    are the documents that came with the schema, by import path, whether it imports them or not.
     Raises TypeError when the run-time library refuses the descriptors.
     """
 
@@ -77,7 +76,7 @@ class ProtobufSchema:
         self.size = sum(map(len, serialized)) + self.source.ByteSize()
         self.file: FileDescriptor = self.pool.FindFileByName(self.proto.name)
         self.canonical_text: str | None = None
-        """The canonical text once it was printed: every digest of a schema is made of it."""
+        """Cached canonical text, set when it is first printed. Every digest of a schema is made of it."""
         self._lock = threading.Lock()
         self._classes: dict[str, type[Message]] = {}
 
@@ -99,13 +98,13 @@ class ProtobufSchema:
         return "optional" if field.full_name in self._optional_fields else ""
 
     def oneof_name(self, field: FieldDescriptor) -> str:
-        """Name of the oneof the field was declared in, '' for none; the one that proto3 `optional` implies is none."""
+        """Return the name of the field's oneof, '' for none. The one that proto3 `optional` implies does not count."""
         oneof = field.containing_oneof
         return "" if oneof is None or field.full_name in self._optional_fields else oneof.name
 
     @cached_property
     def _optional_fields(self) -> frozenset[str]:
-        """Full names of all fields that were declared with the word `optional`."""
+        """Full names of all fields that were declared with the keyword `optional`."""
         names: list[str] = []
         for file in self.files:
             todo = [(file.package, message) for message in file.message_type]
@@ -136,12 +135,12 @@ class ProtobufSchema:
 
     @cached_property
     def message_positions(self) -> Mapping[str, tuple[int, ...]]:
-        """The file's messages at any depth, map entries included: full names to paths of positions in descriptors."""
+        """Messages of the file at any depth, map entries included: descriptor index paths by full name."""
         return self._number_messages(_by_descriptor)
 
     @cached_property
     def frame_positions(self) -> Mapping[str, tuple[int, ...]]:
-        """The same messages with the positions that frames carry: see `message_by_indexes`."""
+        """The same messages with the index paths of Confluent frames: see `message_by_indexes`."""
         explicit = self.sent is not None or b"map_entry" in self.text
         return self.message_positions if explicit else self._number_messages(_by_declaration)
 
@@ -164,8 +163,8 @@ class ProtobufSchema:
     def class_of(self, descriptor: Descriptor) -> type[Message]:
         """Return the generated class of a message of the schema's pool.
 
-        The library's own factory recurses from message to message and forgets the types of extensions; this makes the
-        classes of all that can be reached, one by one.
+        The library's own factory recurses from message to message and does not keep the types of extensions. This
+        method creates the classes of all reachable messages one by one.
         """
         with self._lock:
             todo = [descriptor]
@@ -188,7 +187,7 @@ def _build_pool(serialized: Iterable[bytes]) -> DescriptorPool:
 
 
 def _allow_shared_json_names(file: FileDescriptorProto) -> bytes:
-    """Return a file serialized, with leave for fields of one JSON name: the compiler gives it, the library does not."""
+    """Return a serialized file in which fields may share a JSON name: the library is stricter than the compiler."""
     copy = FileDescriptorProto()
     copy.CopyFrom(file)
     todo = [*copy.message_type]
@@ -211,11 +210,11 @@ def message_class(schema: ProtobufSchema, full_name: str = "") -> type[Message]:
 
 
 def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
-    """Return full name of the message at a path of positions, as Confluent frames carry it.
+    """Return the full name of the message at a path of positions, as Confluent frames carry it.
 
-    `[1, 0]` is the first message inside the second one; empty means `[0]`. Nested messages are counted before what
-    fields declare by themselves, map entries and groups, as Confluent's clients count the messages of a text. A path
-    that leads to no message in this way, or to a map entry, which no record is, is one as the compiler counts. Raises
+    `[1, 0]` is the first message inside the second one; empty means `[0]`. As in Confluent's clients, declared nested
+    messages are counted before those that fields declare by themselves: map entries and groups. A path that leads to no
+    message in this way, or to a map entry (never a record), is resolved in the compiler's order. Raises
     `InvalidRequest`.
     """
     path = tuple(indexes) or (0,)
@@ -242,7 +241,7 @@ def _by_descriptor(message: DescriptorProto) -> Sequence[DescriptorProto]:
 
 
 def _by_declaration(message: DescriptorProto) -> Sequence[DescriptorProto]:
-    """Return the nested messages, those that fields declare by themselves last."""
+    """Return the nested messages; those that fields declare by themselves come last."""
     fields = [*message.field, *message.extension]
     groups = {field.type_name.rpartition(".")[2] for field in fields if field.type == FieldDescriptorProto.TYPE_GROUP}
     return sorted(message.nested_type, key=lambda nested: nested.options.map_entry or nested.name in groups)
@@ -263,14 +262,14 @@ WRAPPERS = {
     "google.protobuf.StringValue": F.TYPE_STRING,
     "google.protobuf.BytesValue": F.TYPE_BYTES,
 }
-"""The messages that only make a scalar nullable, and the type of that scalar."""
+"""Well-known messages that make a scalar nullable, and the type of that scalar."""
 TIMESTAMP = "google.protobuf.Timestamp"
 DURATION = "google.protobuf.Duration"
 JSON_VALUES = frozenset({"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"})
-"""The messages that hold any JSON."""
+"""Well-known messages that hold any JSON value."""
 FIELD_MASK = "google.protobuf.FieldMask"
 WELL_KNOWN = frozenset({*WRAPPERS, TIMESTAMP, DURATION, FIELD_MASK, *JSON_VALUES})
-"""Messages that readers of data see as one value, so that their fields are not listed."""
+"""Messages that count as one value in data, so that their fields are not listed."""
 
 
 def descriptor_of(message: Message) -> Descriptor:
@@ -296,7 +295,7 @@ def enum_of(field: FieldDescriptor) -> EnumDescriptor:
 
 
 def is_map_entry(message: Descriptor) -> bool:
-    """Return whether the message only stands for the entries of a map field."""
+    """Return whether the message is the entry type of a map field."""
     return message.has_options and bool(message.GetOptions().map_entry)
 
 
@@ -306,7 +305,7 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]:
-    """Key and value of a map field."""
+    """Return the key and value fields of a map field."""
     parts = message_of(field).fields_by_name
     return parts["key"], parts["value"]
 
@@ -336,7 +335,7 @@ def type_text(field: FieldDescriptor) -> str:
 
 
 MAX_LOCATIONS = 400_000
-"""A schema with more places than this counts as one without comments, to bound the time."""
+"""Most source locations. A schema with more counts as one without comments, to limit the time."""
 
 Path = tuple[int, ...]
 """Field numbers and indexes that lead to a declaration in the FileDescriptorProto."""
@@ -358,13 +357,13 @@ class SourceComments:
         }
 
     def comment_at(self, path: Path) -> str:
-        """Return the comment before the element, else the one behind it, without stars and outer white space."""
+        """Return the comment before the element, else the one after it, without stars and surrounding white space."""
         lines = (line.strip() for line in self._comment_by_path.get(path, "").strip().splitlines())
         return "\n".join(line.removeprefix("*").strip() if line.startswith("*") else line for line in lines)
 
 
 def _decode_comment(text: str | bytes) -> str:
-    """Return a comment as text: the library gives bytes where they are no UTF-8, against its own type hints."""
+    """Return a comment as text. The library returns bytes for invalid UTF-8, contrary to its type hints."""
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
@@ -411,7 +410,7 @@ class Ranges:
 
 
 def format_ranges(ranges: Sequence[Range], highest: int) -> str:
-    """Return ranges as `.proto` text, the first few of many."""
+    """Return ranges as `.proto` text; of many, only the first few."""
     words = [str(a) if a == b else f"{a} to {'max' if b >= highest else b}" for a, b in ranges[:_SHOWN]]
     more = len(ranges) - len(words)
     return ", ".join(words) + (f" and {more} more" if more else "")

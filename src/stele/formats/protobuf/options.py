@@ -27,7 +27,7 @@ _ESCAPES = {
 
 
 def quote_text(text: str | bytes) -> str:
-    """Return a string literal with characters beyond ASCII as they are; bytes stand for text that is not UTF-8."""
+    """Return a string literal with non-ASCII characters unchanged. Bytes stand for text that is not UTF-8."""
     if not isinstance(text, str):
         return quote_bytes(text)
     return '"' + "".join(_ESCAPES.get(ord(char), char) if ord(char) < 128 else char for char in text) + '"'
@@ -39,7 +39,7 @@ def quote_bytes(data: bytes) -> str:
 
 
 def scalar_literal(field: FieldDescriptor, value: Any) -> str:
-    """Return the literal of one value of a field that is no message."""
+    """Return the literal of one value of a field whose type is not a message."""
     if field.type == F.TYPE_ENUM:
         known = enum_of(field).values_by_number.get(value)
         return known.name if known else str(value)
@@ -84,12 +84,12 @@ def message_literal(message: Message) -> str:
 
 
 def _field_name(field: FieldDescriptor) -> str:
-    """In text format a group goes by the name of its type."""
+    """Return the field's name in text format. A group has the name of its type."""
     return message_of(field).name if field.type == F.TYPE_GROUP else field.name
 
 
 def list_values(field: FieldDescriptor, value: Any) -> list[Any]:
-    """Return the values of a set field: one, the elements of a list, or map entries as messages in key order."""
+    """Return the values of a set field: the single one, the list elements, or map entries as messages in key order."""
     if not field.is_repeated:
         return [value]
     if not is_map(field):
@@ -115,12 +115,12 @@ class OptionText(NamedTuple):
 
     @property
     def is_custom(self) -> bool:
-        """Whether it is declared by an extension."""
+        """Whether an extension declares the option."""
         return "(" in self.name
 
 
 def list_options(options: Message, schema: ProtobufSchema) -> list[OptionText]:
-    """Return all options that are set, by name, built-in ones first; each element of a repeated one by itself."""
+    """Return all set options by name, built-in ones first. Each element of a repeated one is listed separately."""
     if not options.ByteSize():
         return []
     option_texts = [option for field in _options_by_field(options, schema) for option in field]
@@ -148,7 +148,7 @@ def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[Opt
 
 
 def read_options(options: Message, schema: ProtobufSchema | None) -> Message:
-    """Return options read with the schema's own declarations, which alone know its extensions."""
+    """Return options parsed with the schema's own declarations, because only they know its extensions."""
     if schema is None:
         return options
     try:
@@ -170,7 +170,7 @@ def list_feature_options(features: Message, prefix: str = "features.") -> list[t
 
 
 def _uninterpreted_option(option: UninterpretedOption) -> OptionText:
-    """Return an option that a descriptor carries unread."""
+    """Return an option that a descriptor carries uninterpreted."""
     name = ".".join(f"({part.name_part})" if part.is_extension else part.name_part for part in option.name)
     if option.HasField("identifier_value"):
         value = option.identifier_value

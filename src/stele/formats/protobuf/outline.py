@@ -1,7 +1,7 @@
-"""What a file declares: an outline with options and comments, a flat list of fields, and where they stand in its text.
+"""Declarations of a file: an outline with options and comments, a flat list of fields, and their source positions.
 
-Fields are the same by number, enum values too, everything else by name; the package is no part of what makes a
-declaration the same. Messages of imports are not listed: they belong to their own files.
+Fields and enum values are identified by number, everything else by name without the package. Messages of imports are
+not listed: they belong to their own files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FILE: Final = "/"
 
 _F = FieldDescriptorProto
 _HIGHEST: Final = {True: 536870911, False: 2147483647}
-"""The last number there is, of a message's field and of an enum's value: ranges that end there say `max`."""
+"""Highest number of a message's field (True) and of an enum's value (False): ranges that end there print `max`."""
 
 
 def outline(schema: ProtobufSchema) -> list[OutlineNode]:
@@ -60,7 +60,7 @@ def outline(schema: ProtobufSchema) -> list[OutlineNode]:
 
 
 class _Outliner:
-    """Messages nest at most 32 deep, so that recursion is safe."""
+    """Builds the outline. Messages nest at most 32 deep, so recursion is safe."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
@@ -95,7 +95,7 @@ class _Outliner:
     # --- messages ---------------------------------------------------------------------------------------------------
 
     def _add_message(self, message: DescriptorProto, path: str, parent: str, place: Path) -> None:
-        """Messages are in order, since frames refer to them by position."""
+        """Add a message and its declarations. Messages are ordered, because frames refer to them by position."""
         attributes = {
             "reserved numbers": _format_ranges(
                 ((span.start, span.end - 1) for span in message.reserved_range), field=True
@@ -130,7 +130,7 @@ class _Outliner:
         )
 
     def _add_oneofs(self, message: DescriptorProto, path: str, place: Path) -> None:
-        """Those that were declared; the one that proto3 `optional` implies is none."""
+        """Add the declared oneofs. The one that proto3 `optional` implies is left out."""
         implied = {field.oneof_index for field in message.field if field.proto3_optional}
         for index, oneof in enumerate(self.outline.until_full(message.oneof_decl)):
             if index not in implied:
@@ -170,14 +170,14 @@ class _Outliner:
         )
 
     def _label_text(self, field: FieldDescriptorProto) -> str:
-        """Return the label as written; in proto3 and editions only what means something."""
+        """Return the label as written. In proto3 and editions only a label with a meaning is returned."""
         if field.label != _F.LABEL_OPTIONAL:
             return "repeated" if field.label == _F.LABEL_REPEATED else "required"
         plain = (self.schema.proto.syntax or "proto2") == "proto2" and not field.HasField("oneof_index")
         return "optional" if field.proto3_optional or plain else ""
 
     def _common_attributes(self, field: FieldDescriptorProto, place: Path) -> dict[str, str]:
-        """Return what fields and extensions have in common."""
+        """Return the attributes that fields and extensions share."""
         return {
             "number": str(field.number),
             "default": field.default_value if field.HasField("default_value") else "",
@@ -259,7 +259,7 @@ class _Outliner:
     # --- texts ------------------------------------------------------------------------------------------------------
 
     def _option_attributes(self, options: Message) -> dict[str, str]:
-        """Return options by `option name`; the elements of a repeated one side by side."""
+        """Return options by `option name`. The elements of a repeated one are joined."""
         attributes: dict[str, str] = {}
         for option in list_options(options, self.schema):
             word = f"option {option.name}"
@@ -277,7 +277,7 @@ class _Outliner:
         )
 
     def _short_name(self, full_name: str) -> str:
-        """Return the name of a type, without the package when it is the file's own: that is said once, of the file."""
+        """Return the name of a type, without the file's own package, which the file node already has."""
         return full_name.removeprefix(f".{self.schema.proto.package}.").removeprefix(".")
 
     def _comment_at(self, place: Path) -> str:
@@ -291,16 +291,16 @@ def _format_ranges(spans: Iterable[tuple[int, int]], *, field: bool) -> str:
 # --- the fields as a flat list --------------------------------------------------------------------------------------
 
 MAX_FIELDS = 10_000
-"""Messages that use each other can be combined in more ways than anyone can read: the list ends here."""
+"""Most fields in the list. Messages that refer to each other can be combined in exponentially many ways."""
 MAX_DEPTH = 32
 
 
 def list_fields(schema: ProtobufSchema) -> list[Field]:
     """Return all fields, depth first.
 
-    Paths start in the first message of the file. Top-level messages that no earlier one uses follow, their paths
-    beginning with the message's name. `[]` enters the elements of a repeated field, `{}` the values of a map. A message
-    is not entered again inside itself, nor is a well-known one such as Timestamp.
+    Paths start in the first message of the file. Top-level messages that no earlier one uses follow; their paths begin
+    with the message's name. `[]` enters the elements of a repeated field, `{}` the values of a map. A message is not
+    entered again inside itself. Well-known messages such as Timestamp are not entered.
     """
     lister = _Lister(schema)
     fields: list[Field] = []
@@ -312,7 +312,7 @@ def list_fields(schema: ProtobufSchema) -> list[Field]:
 
 
 class _Lister:
-    """Walks messages; `seen` holds the full names of those it has entered."""
+    """Walks messages. `seen` holds the full names of the messages it has entered."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._comments = SourceComments(schema)
@@ -320,7 +320,7 @@ class _Lister:
         self.seen: set[str] = set()
 
     def walk_message(self, message: Descriptor, prefix: str, above: tuple[str, ...]) -> Iterator[Field]:
-        """Yield the fields of message and below, their paths after prefix; above are the messages around it."""
+        """Yield the fields of message and below, their paths after `prefix`. `above` are the enclosing messages."""
         self.seen.add(message.full_name)
         place = self._message_path(message)
         for field in message.fields:
@@ -336,13 +336,13 @@ class _Lister:
             yield from self.walk_message(inner, f"{path}{mark}.", entered)
 
     def _message_path(self, message: Descriptor) -> Path:
-        """Return where the message is in the file; () for a message of another file, which has no comments here."""
+        """Return the descriptor path of the message; () for a message of another file, which has no comments here."""
         path = self._schema.message_positions.get(message.full_name, ())
         return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
 
 
 def _default_text(field: FieldDescriptor) -> str | None:
-    """Return the default the author wrote, as JSON text."""
+    """Return the declared default as JSON text."""
     if not field.has_default_value:
         return None
     value = field.default_value

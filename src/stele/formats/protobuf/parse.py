@@ -1,4 +1,4 @@
-"""Parsing: from a document (source text or descriptors) and its references to a compiled schema."""
+"""Parsing: turns a document (source text or descriptors) and its references into a compiled schema."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _read_file(data: bytes) -> list[FileDescriptorProto]:
 
 
 def _read_set(data: bytes) -> list[FileDescriptorProto]:
-    """Return the set's files, the one that no other file imports last (the last such one, as compilers write it)."""
+    """Return the files of the set. Last is the file that no other file imports; of several such files, the last one."""
     files = list(FileDescriptorSet.FromString(data).file)
     imported = {name for file in files for name in file.dependency}
     roots = [file for file in files if file.name not in imported]
@@ -79,40 +79,40 @@ def _is_plausible(file: FileDescriptorProto) -> bool:
 
 
 DEFAULT_NAME = "default.proto"
-"""Import path of a document that was not given one."""
+"""Import path of a document without a name."""
 _MOST_LEFT_OUT = 20
-"""Statements that are left out one by one of a text that the compiler refuses."""
+"""Most statements that are left out, one by one, of a text that the compiler refuses."""
 MAX_BYTES = 4 << 20
 """Limit for a document together with its references, in bytes."""
 MAX_DECLARATIONS = 30_000
-"""Limit for one file: messages, fields, oneofs, enums, their values, ranges, reserved names, services and methods.
+"""Most declarations of one file: messages, fields, oneofs, enums, values, ranges, reserved names, services, methods.
 
 Printing and comparing take up to 0.1 ms for each. (The largest published files, of Google's advertising interface, have
 about a tenth.)
 """
 MAX_ALL_DECLARATIONS = 90_000
-"""Limit for a file together with what it imports."""
+"""Most declarations of a file together with its imports."""
 CACHE_BYTES = 64 << 20
-"""About how much memory the cache of parsed schemas may hold, in bytes."""
+"""Approximate memory limit of the cache of parsed schemas, in bytes."""
 _SCHEMA_BYTES = 16 << 10
 _BYTES_PER_BYTE = 24
-"""Measured: so much memory takes a schema of its own, and each byte of its serialized descriptors and positions."""
+"""Memory of a schema in bytes, per byte of its serialized descriptors and positions. Measured."""
 
 _SAFE_NAME = re.compile(r"(?!.*(^|/)\.{0,2}(/|$))[^\x00-\x1f\x7f\\:]{1,512}")
 
 _Key = tuple[bytes, str, tuple[tuple[str, bytes], ...], bool]
-"""Text, name, references, and whether they compile as they are."""
+"""Cache key: text, name, references, and whether they must compile unchanged."""
 
 
 class _CachedSchema(NamedTuple):
-    """A schema with about how many bytes of memory it and its sources take."""
+    """A schema with the approximate memory size of it and its sources, in bytes."""
 
     schema: ProtobufSchema
     size: int
 
 
 class SchemaCache:
-    """Schemas by their sources; gives up the least recently used ones beyond a number of bytes. Thread-safe."""
+    """Cache of schemas by their sources. Drops the least recently used ones beyond a number of bytes. Thread-safe."""
 
     def __init__(self, capacity: int) -> None:
         self._schemas: LRUCache[_Key, _CachedSchema] = LRUCache(capacity, getsizeof=lambda cached: cached.size)
@@ -125,7 +125,7 @@ class SchemaCache:
         return None if cached is None else cached.schema
 
     def store_schema(self, key: _Key, schema: ProtobufSchema) -> None:
-        """Keep a schema unless it alone is larger than the cache."""
+        """Cache a schema unless it alone is larger than the cache."""
         texts = len(key[0]) + sum(len(text) for _, text in key[2])
         size = _SCHEMA_BYTES + texts + _BYTES_PER_BYTE * schema.size
         with self._lock, suppress(ValueError):
@@ -139,11 +139,11 @@ _COMPILER = CompilerPool()
 def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ProtobufSchema:
     """Compile one document.
 
-    It is `.proto` source text (proto2, proto3, editions), or a FileDescriptorProto or FileDescriptorSet, serialized,
-    with or without base64; so are the references, which map import paths to documents. name is the document's own
-    import path; one that no import could name is replaced by `DEFAULT_NAME`. Equal arguments give the same object.
-    strict=False takes what Confluent's registry takes, types that are declared nowhere, and fields and enum values that
-    clash: see `lenient`.
+    The document is `.proto` source text (proto2, proto3, editions), or a FileDescriptorProto or FileDescriptorSet,
+    serialized, with or without base64. So are the references, which map import paths to documents. name is the
+    document's own import path; a path that no import could name is replaced by `DEFAULT_NAME`. Equal arguments return
+    the same object. strict=False accepts what Confluent's registry accepts, undeclared types, and fields and enum
+    values that clash: see `lenient`.
     Raises `MalformedSchema` with line and column, `UnresolvedReference` for an import that is neither built in nor
     among the references.
     """
@@ -187,11 +187,11 @@ class _Document:
             self._texts[self._main] = text
 
     def compile(self) -> ProtobufSchema:
-        """Return the schema, by the rules of the compiler. Raises `MalformedSchema`."""
+        """Compile the schema by the rules of the compiler. Raises `MalformedSchema`."""
         return self._build_schema(_compile_files(self._main, self._texts, self._known))
 
     def compile_leniently(self) -> ProtobufSchema | None:
-        """Return the schema as far as its names resolve; None when it is wrong in other ways."""
+        """Compile the schema as far as its names resolve. Return None when it has other errors."""
         linked: LenientSources | None = None
         for kept_options in KeptOptions:
             linked = link_sources(self._main, self._texts, self._known, kept_options)
@@ -207,15 +207,18 @@ class _Document:
 
     @staticmethod
     def _note_lost_options(linked: LenientSources, kept_options: KeptOptions) -> LenientSources:
-        """Options of descriptor.proto go only where the compiler refuses one: that is a fault, as others are."""
+        """Return the sources, marked as rejected if options of descriptor.proto had to be dropped.
+
+        They are dropped only if the compiler refuses one, which is an error like others.
+        """
         if kept_options is not KeptOptions.NONE:
             return linked
         return linked._replace(rejected=(*linked.rejected, "options"))
 
     def _compile_reduced(self, linked: LenientSources) -> ProtobufSchema | None:
-        """Return the schema without the statements that the compiler refuses; None when that takes it too long.
+        """Compile the schema without the statements that the compiler refuses. Return None when that takes too long.
 
-        Where that does not help soon, nothing but the package is left: the text is kept all the same.
+        If dropping statements does not help soon, only the package is compiled. The text is stored unchanged.
         """
         text = linked.texts[self._main].decode("utf-8", "surrogateescape")
         file = parse_source(text)
@@ -254,7 +257,7 @@ class _Document:
 
 
 def _check_limits(files: Sequence[FileDescriptorProto]) -> None:
-    """Refuse files that would take long to print and compare. Raises `MalformedSchema`."""
+    """Raise `MalformedSchema` for files that would take too long to print and compare."""
     left = MAX_ALL_DECLARATIONS
     for file in reversed(files):
         count = _count_declarations(file, left)
@@ -266,7 +269,7 @@ def _check_limits(files: Sequence[FileDescriptorProto]) -> None:
 
 
 def _count_declarations(file: FileDescriptorProto, most: int) -> int:
-    """Return how many things a file declares, at any depth; counting ends soon after most."""
+    """Return the number of declarations of a file, at any depth. Counting stops soon after `most`."""
     count = len(file.extension) + sum(1 + len(service.method) for service in file.service)
     enums = list(file.enum_type)
     messages = list(file.message_type)

@@ -1,7 +1,7 @@
-"""A `.proto` file that is made from a model: where its types go, free names for them, and its text.
+"""A `.proto` file that is generated from a model: nesting of its types, free names, and its text.
 
-Messages, enums, fields, oneofs and enum values of one message (or of the file) share one space of names, and so do what
-the compiler adds by itself: a message for the entries of each map, a oneof for each `optional` field.
+Messages, enums, fields, oneofs and enum values of one message (or of the file) share one namespace. So do the names
+that the compiler adds: a message for the entries of each map, a oneof for each `optional` field.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stele.formats.protobuf.model import default_json_name
 from stele.formats.protobuf.options import quote_text
 
 LONGEST_NAME: Final = 200
-"""A longer name is cut: the compiler has a limit for full names."""
+"""Longest name. A longer name is cut, because the compiler limits full names."""
 IMPORTED_PACKAGES: Final = frozenset({"google", "confluent"})
 """First parts of the packages of the files that may be imported."""
 _KEYWORDS: Final = frozenset(
@@ -40,31 +40,31 @@ _KEYWORDS: Final = frozenset(
         *("option", "oneof", "map", "group", "optional", "required", "repeated", "stream", "export", "local"),
     }
 )
-"""Words that mean something else at the place of a type."""
+"""Words that have another meaning in the position of a type."""
 _STATEMENTS: Final = frozenset({"option", "reserved"})
-"""Words that begin a statement at the place of an enum value."""
+"""Words that begin a statement in the position of an enum value."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 def to_identifier(name: str) -> str:
-    """Return the name with everything that no identifier has replaced by underscores; never empty."""
+    """Return the name with all invalid characters replaced by underscores. Never empty."""
     identifier = re.sub(r"[^A-Za-z0-9_]", "_", name[:LONGEST_NAME]) or "_"
     return f"_{identifier}" if identifier[0].isdigit() else identifier
 
 
 def to_pascal_case(name: str) -> str:
-    """`order_line` as the name of a type: `OrderLine`."""
+    """Return the name as a type name: `OrderLine` for `order_line`."""
     type_name = "".join(part[:1].upper() + part[1:] for part in to_identifier(name).split("_"))
     return type_name if type_name[:1].isalpha() else f"X{type_name}"
 
 
 def map_entry_name(name: str) -> str:
-    """Return the message the compiler makes for the entries of a map field."""
+    """Return the name of the message that the compiler adds for the entries of a map field."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
 
 
 def to_upper_snake_case(name: str) -> str:
-    """`OrderKind` in the spelling of enum values: `ORDER_KIND`."""
+    """Return the name as an enum value: `ORDER_KIND` for `OrderKind`."""
     plain = to_identifier(name)
     pairs = zip(f"_{plain}", plain, strict=False)
     return "".join(
@@ -74,12 +74,12 @@ def to_upper_snake_case(name: str) -> str:
 
 
 def to_snake_case(name: str) -> str:
-    """`OrderKind` in the spelling of fields: `order_kind`."""
+    """Return the name as a field name: `order_kind` for `OrderKind`."""
     return to_upper_snake_case(name).lower()
 
 
 class NameScope:
-    """The names that one scope uses already."""
+    """The names that are used in one scope."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -87,11 +87,11 @@ class NameScope:
         self._counts: dict[str, int] = {}
 
     def is_free(self, *names: str) -> bool:
-        """Return whether all of the names can be claimed."""
+        """Return whether all of the names are free."""
         return self._taken.isdisjoint(names)
 
     def claim_name(self, wanted: str) -> str:
-        """Claim and return a name like the wanted one that is free."""
+        """Claim and return a free name, equal or similar to the wanted one."""
         name = wanted
         while not self.is_free(name):
             name = self._next_name(wanted)
@@ -99,7 +99,7 @@ class NameScope:
         return name
 
     def claim_field(self, wanted: str, *, has_entries: bool = False) -> str:
-        """Claim a field's name: its usual JSON name, and the name of the entries of a map, have to be free too."""
+        """Claim and return a field's name. Its default JSON name, and the entry name of a map, must be free too."""
         if has_entries and not wanted.strip("_")[:1].isalpha():
             wanted = f"x{wanted}"  # the name of the entries begins with what follows the underscores
         name = wanted
@@ -117,19 +117,19 @@ class NameScope:
         return f"{wanted}_{self._counts[wanted]}"
 
     def claim_oneof(self, name: str) -> None:
-        """Take the name of the oneof that the compiler makes for an `optional` field."""
+        """Claim the name of the oneof that the compiler adds for an `optional` field."""
         oneof_name = name if name.startswith("_") else f"_{name}"
         while not self.is_free(oneof_name):
             oneof_name = f"X{oneof_name}"
         self._taken.add(oneof_name)
 
 
-# --- what is declared -----------------------------------------------------------------------------------------------
+# --- declarations ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TypeRef:
-    """A type to refer to: a word (a scalar, a type of an import), or the path of a message or enum of this file.
+    """Reference to a type: a keyword (a scalar, an imported type), or the path of a message or enum of this file.
 
     imports are the files it needs, options the custom options (name, value) that a field of the type carries.
     """
@@ -202,7 +202,7 @@ class ProtoWriter:
         return "\n".join([*head, *(["", *imports] if imports else []), *body]) + "\n"
 
     def _write_type(self, item: ProtoMessage | ProtoEnum, around: Sequence[ProtoMessage]) -> list[str]:
-        """Return the lines of a message or enum; around are the messages it lies in, 20 at most."""
+        """Return the lines of a message or enum. `around` are the enclosing messages, at most 20."""
         body: list[str] = []
         if isinstance(item, ProtoEnum):
             if len({number for _, number, _ in item.values}) < len(item.values):
@@ -253,15 +253,15 @@ class ProtoWriter:
 
 
 def comment_lines(doc: str) -> list[str]:
-    """Return the lines of a comment with the documentation; none for an empty one."""
+    """Return the lines of a comment with the documentation; none for an empty text."""
     lines = _CONTROL.sub(" ", doc.strip().replace("\r\n", "\n").replace("\r", "\n")).split("\n") if doc.strip() else []
     return [f"// {line}".rstrip() for line in lines]
 
 
 def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the `json_name` of fields by (name, name in the model), '' for the usual one; no two fields have the same.
+    """Return the `json_name` of fields from (name, name in the model), '' for the default one. All are distinct.
 
-    A field whose name had to change keeps its own in JSON, when the compiler takes it.
+    A field whose name had to change keeps the model's name in JSON, if the compiler allows it.
     """
     names = [""] * len(fields)
     used: set[str] = set()
@@ -280,12 +280,12 @@ def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _is_valid_json_name(name: str) -> bool:
-    """Return whether the compiler takes the text as a `json_name`."""
+    """Return whether the compiler accepts the text as a `json_name`."""
     return not _CONTROL.search(name) and not (name.startswith("[") and name.endswith("]")) and 0 < len(name) < 1000
 
 
 def enum_value_key(enum: str, value: str) -> str:
-    """Return what the compiler compares the values of an enum by: camel case, without the enum's name in front."""
+    """Return the name by which the compiler compares enum values: camel case, without the prefix of the enum's name."""
     wanted, at = enum.replace("_", "").lower(), 0
     rest = value
     for index, char in enumerate(value):
@@ -309,7 +309,7 @@ def enum_value_key(enum: str, value: str) -> str:
 
 
 def enum_value_name(name: str) -> str:
-    """Return a name an enum value may have."""
+    """Return a valid name for an enum value."""
     identifier = to_identifier(name)
     return f"{identifier}_" if identifier in _STATEMENTS else identifier
 
@@ -328,7 +328,7 @@ def _indent_lines(lines: Sequence[str]) -> list[str]:
     return [f"  {line}" if line else "" for line in lines]
 
 
-# --- where the types of a model go ----------------------------------------------------------------------------------
+# --- nesting of the model's types -----------------------------------------------------------------------------------
 
 MAX_TYPES: Final = 20_000
 """Most named types of one document."""
@@ -337,34 +337,34 @@ MAX_FIELDS: Final = 50_000
 MAX_MEMBERS: Final = 3_000
 """Most fields of one message: the run-time library keeps a message within 64 KiB."""
 MAX_DEPTH: Final = 64
-"""Arrays, maps and unions inside each other in one type."""
+"""Most levels of arrays, maps and unions in one type."""
 
 _DEEPEST: Final = 20
-"""Messages are declared this deep inside each other at most; the compiler takes 32."""
+"""Most levels of nested message declarations. The compiler allows 32."""
 _RESERVED_PACKAGES: Final = (("google",), ("google", "protobuf"), ("google", "type"), ("confluent",))
-"""Packages that the files to import belong to, or lead to."""
+"""Packages of the importable files, and their parent packages."""
 _LONGEST_PATH: Final = 500
 _INT32: Final = range(-(1 << 31), 1 << 31)
 
 
 class TypeNesting:
-    """A `.proto` file with all types declared and no fields yet.
+    """A `.proto` file with all types declared, without fields.
 
-    Raises `TooLarge` past a limit, `CannotConvert` for a name that no type of the model has.
+    Raises `TooLarge` past a limit, `CannotConvert` for a reference to a type that the model lacks.
     """
 
     def __init__(self, types: Mapping[str, NamedType], root: RecordType) -> None:
         self.losses: list[Loss] = []
         self.reached = _reachable_types(types, root)
-        """The types that the root leads to, the root first, and the path to each."""
+        """The types that are reachable from the root, the root first, and the path to each."""
         self.types = {name: root if name == root.name else types[name] for name in self.reached}
         self.package = self._choose_package(root)
         self.top = ProtoMessage((), names=NameScope(IMPORTED_PACKAGES if not self.package else ()))
         self.paths: dict[str, tuple[str, ...]] = {}
-        """Where each type is, from the package on."""
+        """Path of each type below the package."""
         self.messages: dict[str, ProtoMessage] = {}
         self.zeros: dict[str, str] = {}
-        """The symbol of each enumeration that became the zero; '' for the one that was added."""
+        """The symbol of each enumeration with number zero; '' if a zero was added."""
         self._moved: set[str] = set()
         self._wanted = {name: self._choose_path(name, root.name) for name in self.reached}
         self._messages_by_path: dict[tuple[str, ...], ProtoMessage] = {(): self.top}
@@ -372,7 +372,7 @@ class TypeNesting:
     def declare_types(self, reserve: Callable[[RecordType, ProtoMessage], None]) -> None:
         """Claim the names of all types, then those of all enum values.
 
-        reserve claims the names of a record's fields in its message, before anything is nested there.
+        reserve claims the names of a record's fields in its message, before any type is nested in it.
         """
         placed: list[tuple[Enumeration, ProtoEnum, ProtoMessage]] = []
         # enclosing messages first, so that the path of every type is known when it is declared
@@ -396,7 +396,7 @@ class TypeNesting:
             self._declare_values(enumeration, choices, around)
 
     def _enclosing_message(self, parts: tuple[str, ...]) -> ProtoMessage:
-        """Return the message that holds a nested type: a declared one, or an empty one made to hold it."""
+        """Return the message that holds a nested type. It is added, without fields, if the model does not have it."""
         known = self._messages_by_path.get(parts)
         if known is None:
             outer = self._enclosing_message(parts[:-1])
@@ -436,7 +436,7 @@ class TypeNesting:
         return ".".join(package_parts)
 
     def _choose_path(self, name: str, root: str) -> tuple[str, ...]:
-        """Return the path for a type: nested as named where the names around it can be messages, else top-level."""
+        """Return the path of a type: nested as in its name if the enclosing names can be messages, else top-level."""
         *around, last = name.removeprefix(self._start).split(".")
         inside = [f"{self._start}{'.'.join(around[: n + 1])}" for n in range(min(len(around), _DEEPEST))]
         nests = name.startswith(self._start) and len(around) < _DEEPEST and name != root
@@ -450,7 +450,10 @@ class TypeNesting:
         return (last,)
 
     def _can_hold_types(self, name: str) -> bool:
-        """Return whether a name is or can be a message: types begin with a capital, packages with a small letter."""
+        """Return whether a name is, or could be, a message.
+
+        Types begin with a capital letter, packages with a small one.
+        """
         if name in self.types:
             return isinstance(self.types[name], RecordType)
         return name.rpartition(".")[2][:1].isupper()
@@ -458,7 +461,7 @@ class TypeNesting:
     # --- enums ------------------------------------------------------------------------------------------------------
 
     def _declare_values(self, item: Enumeration, choices: ProtoEnum, around: ProtoMessage) -> None:
-        """Number and name the symbols; the zero is first, and added when no symbol is it."""
+        """Number and name the symbols. The zero is first; it is added if no symbol has it."""
         name = item.name
         numbered = self._number_symbols(item)
         zero = next((symbol for symbol, number in numbered if number == 0), None)
@@ -515,7 +518,7 @@ class TypeNesting:
 
 
 def _are_distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, int]]) -> bool:
-    """Return whether the compiler tells the names apart."""
+    """Return whether the compiler accepts the names as distinct."""
     keys: dict[str, int] = {}
     if len(set(names)) < len(names):
         return False
@@ -523,7 +526,7 @@ def _are_distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, 
     return all(keys.setdefault(enum_value_key(enum, name), number) == number for name, (_, number) in pairs)
 
 
-# --- what the root reaches ------------------------------------------------------------------------------------------
+# --- types that the root refers to ----------------------------------------------------------------------------------
 
 
 def _reachable_types(types: Mapping[str, NamedType], root: RecordType) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""The declarations of a `.proto` file as its author wrote them: order, spelling of types, options whether known or not.
+"""Declarations of a `.proto` file as in its source: order, spelling of types, and all options, also undeclared ones.
 
-A descriptor says what a file means; this says what stands in it, and where. `parse_source` reads text,
-`confluent_text` makes the same tree of a descriptor, and prints one. Only the shape of the text is checked: what protoc
-refuses for its meaning has a tree nevertheless.
+A descriptor holds the meaning of a file; this tree holds its text and positions. `parse_source` reads text;
+`confluent_text` builds the same tree from a descriptor, and prints it. Only the syntax of the text is checked: a text
+that protoc refuses for its meaning has a tree nevertheless.
 
 Source: docs/protocols/protobuf.md#the-text-that-confluent-stores.
 """
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 MAX_DEPTH: Final = 100
-"""Messages, and values of options, nest no deeper."""
+"""Most levels of nested messages, and of nested option values."""
 MAX_TOKENS: Final = 600_000
-"""Texts of more words and marks have no tree: reading one takes about 3 µs for each."""
+"""Most tokens of a text that is parsed. Each takes about 3 µs."""
 MAX_PACKAGE: Final = 511
-"""Longest name of a package, as the compiler has it."""
+"""Longest name of a package; the limit of the compiler."""
 MAX_NUMBER: Final = (1 << 29) - 1
 """The number that `max` stands for in ranges of a message."""
 MAX_ENUM_NUMBER: Final = (1 << 31) - 1
@@ -40,22 +40,22 @@ _SIMPLE_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r",
 
 
 class SourceError(ValueError):
-    """The text does not have the shape of a `.proto` file."""
+    """Raised for a text without the syntax of a `.proto` file."""
 
 
 class Span(NamedTuple):
-    """Where something stands: from one index of the text up to another."""
+    """Position in the text: start index, and end index (exclusive)."""
 
     start: int
     end: int
 
 
 NOWHERE: Final = Span(0, 0)
-"""The place of what was not read from text."""
+"""Span of a node that was not read from text."""
 
 
 class Quoted(NamedTuple):
-    """A string; bytes from 128 on that came by escapes are lone surrogates (U+DC80 …)."""
+    """A string. Bytes above 127 from escapes are lone surrogates (U+DC80 …)."""
 
     text: str
 
@@ -83,7 +83,7 @@ class OptionNode:
 
 @dataclass(slots=True)
 class TypeUse:
-    """The name of a type as written, or of a scalar."""
+    """The name of a type or scalar as written."""
 
     name: str
     span: Span = NOWHERE
@@ -91,7 +91,7 @@ class TypeUse:
 
 @dataclass(slots=True)
 class FieldNode:
-    """A field. key is the key type of a map, whose value type is the type; body are the members of a group."""
+    """A field. key is the key type of a map, type then its value type; body holds the members of a group."""
 
     type: TypeUse
     name: str
@@ -105,7 +105,7 @@ class FieldNode:
     span: Span = NOWHERE
     brackets: Span = NOWHERE
     special: list[OptionNode] = field(default_factory=list)
-    """`default` and `json_name` as they stand between the options."""
+    """`default` and `json_name`, which are written among the options."""
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class OneofNode:
 
 
 Range = str | tuple[int, int]
-"""What is reserved or left to extensions: a name, or the first and last number."""
+"""Item of a `reserved` or `extensions` statement: a name, or the first and last number."""
 
 
 @dataclass(slots=True)
@@ -215,7 +215,7 @@ class ImportNode:
 
 @dataclass(slots=True)
 class FileNode:
-    """A file. syntax is '' where the text has no such statement; edition is '' but for editions."""
+    """A file. syntax is '' where the text has no such statement; edition is '' except for editions."""
 
     syntax: str = ""
     edition: str = ""
@@ -233,7 +233,7 @@ def parse_source(text: str) -> FileNode:
 
 
 class SourceToken(NamedTuple):
-    """One word, number, string or mark, and where it stands; the last one is the `end`."""
+    """One word, number, string or mark, and its position. The last token is the `end`."""
 
     kind: str
     text: str
@@ -563,7 +563,7 @@ class _Parser:
         return OptionNode(name, value, is_custom, sub, self._span_from(start))
 
     def _read_option_path(self) -> str:
-        """Read what follows the first name of an option: names, and names in parentheses, with dots between them."""
+        """Read the rest of an option name: names, and names in parentheses, separated by dots."""
         parts = [self._read_option_part()]
         while self._take("."):
             parts.append(self._read_option_part())
@@ -619,7 +619,7 @@ class _Parser:
 
 
 def _add_value(values: dict[str, Value], name: str, value: Value) -> None:
-    """Set a field of a message value; one that is named several times becomes a list."""
+    """Set a field of a message value. A field that occurs several times becomes a list."""
     if name not in values:
         values[name] = value
         return
@@ -630,7 +630,7 @@ def _add_value(values: dict[str, Value], name: str, value: Value) -> None:
 
 
 def _separate_special_options(item: FieldNode) -> None:
-    """Move `default` and `json_name`, which are no options, out of a field's options."""
+    """Move `default` and `json_name`, which are not real options, out of a field's options."""
     plain_options: list[OptionNode] = []
     for option in item.options:
         if option.is_custom or option.name not in {"default", "json_name"}:

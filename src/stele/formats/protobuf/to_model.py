@@ -1,4 +1,4 @@
-"""From a compiled schema to the neutral model.
+"""Converts a compiled schema to the neutral model.
 
 | Protobuf | model |
 |---|---|
@@ -12,10 +12,10 @@
 | google.protobuf.Int32Value and the other wrappers | the nullable scalar |
 | google.protobuf.Struct, Value, ListValue, confluent.type.Variant | any JSON value |
 | google.protobuf.NullValue | null |
-| google.type.Date, TimeOfDay, DateTime, Decimal | a date, a time, a wall-clock time, a decimal |
+| google.type.Date, TimeOfDay, DateTime, Decimal | a date, a time, a timestamp without time zone, a decimal |
 | confluent.type.Decimal | a decimal, of the precision and scale that `(confluent.field_meta).params` names |
 
-Comments become documentation; those of imported files are not kept by the compiler.
+Comments become documentation. The compiler does not keep those of imported files.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class LossCollector:
             self.add_loss(path, "OPEN_ENUM", why, data=True)
 
     def add_file_losses(self, types: Mapping[str, NamedType]) -> None:
-        """Report what belongs to no message: file options, services, extensions, and types that are not reached."""
+        """Report what belongs to no message: file options, services, extensions, and unreachable types."""
         file = self._schema.proto
         self._add_option_losses(file.options, "", "file", but=_CLOSED)
         for service in file.service:
@@ -181,7 +181,7 @@ SCALARS: Final = {
     F.TYPE_STRING: ScalarKind.STRING,
     F.TYPE_BYTES: ScalarKind.BYTES,
 }
-"""What each scalar type is in memory."""
+"""Kind of scalar of each Protobuf scalar type."""
 
 _ENCODED: Final = frozenset(
     {F.TYPE_SINT32, F.TYPE_SINT64, F.TYPE_SFIXED32, F.TYPE_SFIXED64, F.TYPE_FIXED32, F.TYPE_FIXED64}
@@ -220,7 +220,7 @@ _LONGEST_PATH: Final = 500
 
 
 def to_model(schema: ProtobufSchema, message: str = "") -> tuple[Model, list[Loss]]:
-    """Return the model of a message, by its full name ('' is the first one of the file), and what the model cannot say.
+    """Return the model of a message, by its full name ('' is the first one of the file), and the losses.
 
     Raises `InvalidRequest` when there is no such message, `CannotConvert` when the file has none.
     """
@@ -230,7 +230,7 @@ def to_model(schema: ProtobufSchema, message: str = "") -> tuple[Model, list[Los
 
 
 class _ModelBuilder:
-    """Turns messages into records, each once, breadth first: no path through messages makes it recurse."""
+    """Turns messages into records, each once, breadth first and without recursion."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
@@ -278,14 +278,14 @@ class _ModelBuilder:
         return self._comments.comment_at(place) if place else ""
 
     def _message_path(self, message: Descriptor) -> Path:
-        """Return where the message is in the file; () for a message of another file."""
+        """Return the descriptor path of the message; () for a message of another file."""
         path = self._schema.message_positions.get(message.full_name, ())
         return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
     def _build_field(self, field: FieldDescriptor, path: str, params: dict[str, str], *, in_oneof: bool) -> Any:
-        """Return a function from the documentation to the field."""
+        """Return a function that builds the field, given its documentation."""
         kind: Type
         default: Any = None
         nullable = required = False
@@ -371,7 +371,7 @@ class _ModelBuilder:
         return TypeReference(enum.full_name)
 
     def _enum_path(self, enum: EnumDescriptor) -> Path:
-        """Return where the enum is in the file; () for one of another file."""
+        """Return the descriptor path of the enum; () for one of another file."""
         if enum.file.name != self._schema.proto.name:
             return ()
         around = enum.containing_type
@@ -387,7 +387,7 @@ class _ModelBuilder:
 
     @staticmethod
     def _declared_default(field: FieldDescriptor) -> Any:
-        """Return the default the author wrote, as a JSON value."""
+        """Return the declared default as a JSON value."""
         value = field.default_value
         if field.type == F.TYPE_ENUM:
             return enum_of(field).values_by_number[value].name
@@ -400,14 +400,17 @@ class _ModelBuilder:
 
     @staticmethod
     def _zero_default(field: FieldDescriptor) -> Any:
-        """Return what a field without presence reads as when it is not in the data."""
+        """Return the value that a missing field without presence reads as."""
         if field.type == F.TYPE_ENUM:
             return enum_of(field).values[0].name
         return "" if field.type == F.TYPE_BYTES else field.default_value
 
 
 def _decimal_from_params(params: dict[str, str]) -> Decimal:
-    """Return the decimal that the field's parameters describe; free when they describe none."""
+    """Return the decimal that the field's parameters describe.
+
+    Without them, the precision is not bounded and the scale is 0.
+    """
     precision, scale = (_parse_digits(params.get(name)) for name in ("precision", "scale"))
     return Decimal(precision or None, scale or 0)
 

@@ -1,15 +1,15 @@
 """The ruleset `xregistry`: the verdicts of the xRegistry server's Protobuf checker.
 
-The writer's schema is what was there before, the reader's what comes after; the other direction swaps the two, so that
-an added field is a removed one there, on the safe side.
+The writer's schema is the older one, the reader's the newer one. The other direction swaps the two, so that an added
+field is checked as a removed one, which is the strict side.
 
 * The package stays; so do messages, enums, services and methods, by name within their scope.
-* Fields are matched by number and may be renamed. One that goes has its number and its name reserved.
+* Fields are matched by number and may be renamed. A removed field must have its number and its name reserved.
 * A type stays within its family of scalars; string and bytes are one, a message may become bytes. Only strings, bytes
-  and messages may turn from one into many or back.
+  and messages may change between singular and repeated.
 * Enum values keep number and name. Whether a field is a map stays, and so does the type of its key.
 * A field leaves a oneof only when it was alone in it, and moves to no other oneof.
-* A method keeps its streaming, and the messages it takes and returns are compared as fields' messages are.
+* A method keeps its streaming. Its request and response messages are compared like those of fields.
 
 Source: docs/protocols/protobuf.md#rules-of-apicurio-and-xregistry.
 """
@@ -47,7 +47,7 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
 
 
 class _Comparison:
-    """One check; pairs of messages wait in a list and are compared once, so neither depth nor cycles do harm."""
+    """One check. Pairs of messages wait in a list and are compared once, so deep nesting and cycles are safe."""
 
     def __init__(self, reader: ProtobufSchema, writer: ProtobufSchema) -> None:
         self._new, self._old = reader, writer
@@ -59,7 +59,7 @@ class _Comparison:
         new, old = self._new.proto.package, self._old.proto.package
         if new != old:
             yield _removal_finding("PACKAGE_CHANGED", old or new, new, old, "the package")
-            return  # Every name has changed with it.
+            return  # Every full name has changed with the package.
         yield from self._compare_enums(self._new.file.enum_types_by_name, self._old.file.enum_types_by_name)
         yield from self._compare_messages(self._new.file.message_types_by_name, self._old.file.message_types_by_name)
         yield from self._compare_services()

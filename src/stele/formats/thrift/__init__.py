@@ -1,8 +1,8 @@
 """Apache Thrift: the interface definition language, and data in the binary protocol.
 
-`THRIFT` is the `stele.core.ports.Format`; everything else here is how it is made. The parser keeps
-what thriftpy2 drops (annotations, documentation, the three kinds of requiredness), and the codec, unlike its, believes
-no size before it has looked at what is left of the data and demands what is required; so neither needs that library.
+`THRIFT` is the `stele.core.ports.Format`; the other modules implement it. The parser keeps annotations, documentation
+and the three kinds of requiredness, which thriftpy2 drops. The codec checks each size against the remaining bytes, and
+checks that required fields are present, which thriftpy2 does not. So neither uses that library.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ RULESETS = Rulesets(
         "thrift-audit@1", compat.check_audit, "What the Apache compiler's audit warns of: data, calls, generated code."
     ),
 )
-"""`thrift-wire` is about data, which policies ask about; `thrift-audit` about files, calls and generated code."""
+"""`thrift-wire` is about data and is used by policies. `thrift-audit` is about files, calls and generated code."""
 
 
 class ThriftFormat:
-    """Thrift behind the port of formats. Stateless, safe to share between threads."""
+    """Implements the port `Format` for Thrift. Stateless, safe to share between threads."""
 
     name: str = "thrift"
     media_types: Sequence[str] = ("text/x-thrift", "application/x-thrift")
@@ -55,15 +55,15 @@ class ThriftFormat:
         return parse(text, references, name=name, strict=strict)
 
     def canonical(self, parsed: ThriftSchema, form: TextForm) -> bytes:
-        """PRINTED, NORMALIZED or CANONICAL; see `stele.formats.thrift.canonical`."""
+        """Return the schema's text as PRINTED, NORMALIZED or CANONICAL; see `stele.formats.thrift.canonical`."""
         return print_canonical(parsed, form)
 
     def render(self, parsed: ThriftSchema, style: str) -> str | None:
-        """Return None: no style is known."""
+        """Return None: there are no other representations."""
         return None
 
     def fingerprints(self, parsed: ThriftSchema) -> Mapping[str, bytes]:
-        """`sha256` and `md5` of the CANONICAL form."""
+        """Return `sha256` and `md5` of the CANONICAL form."""
         return compute_fingerprints(parsed)
 
     def check(self, reader: ThriftSchema, writer: ThriftSchema, ruleset: str = "") -> list[Finding]:
@@ -79,7 +79,7 @@ class ThriftFormat:
         return build_outline(parsed)
 
     def positions(self, parsed: ThriftSchema, text: bytes) -> Mapping[str, SourcePosition]:
-        """Return where declarations stand, by the paths of findings and of the outline."""
+        """Return the positions of declarations, by the paths of findings and of the outline."""
         return locate_declarations(parsed)
 
     def list_imports(self, text: bytes) -> Sequence[str]:
@@ -89,7 +89,7 @@ class ThriftFormat:
         return list_imports(text)
 
     def list_exports(self, text: bytes) -> Sequence[str]:
-        """Return nothing: files refer to each other by path."""
+        """Return an empty sequence: files refer to each other by path."""
         return ()
 
     def arrow_schema(self, parsed: ThriftSchema) -> pa.Schema:
@@ -101,7 +101,7 @@ class ThriftFormat:
         return ThriftCodec(writer, reader)
 
     def to_model(self, parsed: ThriftSchema, struct: str = "") -> tuple[Model, list[Loss]]:
-        """Return a struct ('' is the one that `type_name` names) in neutral words.
+        """Return the model of a struct ('' is the one that `type_name` names).
 
         See `stele.formats.thrift.to_model`.
         """
@@ -109,7 +109,7 @@ class ThriftFormat:
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
-        """The rules of `lint`, each with a sentence."""
+        """Return the rules of `lint`, each with a sentence that explains it."""
         return _lint.RULES
 
     def lint(self, parsed: ThriftSchema, before: ThriftSchema | None = None) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The table shape of a struct.
+"""Arrow schema of a struct.
 
 | Thrift | Arrow |
 |---|---|
@@ -8,7 +8,7 @@
 | map | map |
 | struct, union, exception | struct |
 
-Required fields are never null, all others may be; so may every member of a union.
+Required fields are never null. All other fields are nullable, and so is every member of a union.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_COLUMNS: Final = 10_000
-"""Fields of a table, nested ones included."""
+"""Most fields of a table, nested ones included."""
 
 MAX_DEPTH: Final = 64
-"""Structs inside structs; data nests no deeper either."""
+"""Most levels of nested structs. Data has the same limit."""
 
 _SCALARS: Final = {
     "bool": "bool_",
@@ -59,7 +59,7 @@ class _ColumnMapper:
         self._left = MAX_COLUMNS
 
     def map_columns(self, kind: ResolvedType, above: tuple[ThriftStruct, ...]) -> list[pa.Field[Any]]:
-        """Return the fields of a struct; above are the structs around it."""
+        """Return the fields of a struct. `above` are the enclosing structs."""
         import pyarrow as pa
 
         struct = kind.node

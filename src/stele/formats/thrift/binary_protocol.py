@@ -1,9 +1,8 @@
-"""The binary protocol: Python values to bytes and back, each struct laid out once.
+"""The binary protocol: Python values to bytes and back. The layout of each struct is computed once.
 
-What does not fit is refused when it is written, never bent: no integer beyond its type, no field the schema does not
-have. When it is read, everything is checked against what is left of the data before it is believed, so hostile bytes
-cost no more time and memory than their length allows; a value of another type than the schema's is an error, not
-something to skip over.
+The writer refuses values that do not fit and never converts them: no integer beyond its type, no unknown field. The
+reader checks every size against the remaining bytes before it uses it, so hostile bytes cost no more time and memory
+than their length allows. A value of another type than the schema's is an error and is not skipped.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from stele.formats.thrift.schema import (
 )
 
 # --- layouts ----------------------------------------------------------------------------------------------------------
-# What the binary protocol needs to know of a struct: its fields by id and by name, types behind typedefs.
+# Facts of a struct for the binary protocol: its fields by id and by name, with typedefs resolved.
 
 MAX_DEPTH: Final = 64
-"""Structs and containers inside each other in one datum, the outermost included: the limit of Apache's libraries."""
+"""Most levels of nested structs and containers in one datum, the outermost included, as in Apache's libraries."""
 
 WIRE: Final = {
     "bool": 2,
@@ -54,13 +53,14 @@ WIRE: Final = {
 """Type numbers of the binary protocol."""
 
 NAMES: Final = {**{number: word for word, number in WIRE.items() if word != "enum"}, 11: "string"}
-"""The words for the type numbers."""
+"""Names of the type numbers."""
 
 
 class FieldLayout:
-    """A field: its place in the data and in the datum.
+    """A field: its position in the data and its name in the datum.
 
-    Schemas read leniently may have ids that no data can hold (`fits` is False then), and defaults that are none.
+    Schemas that were parsed leniently may have ids that no data can hold (`fits` is False then), and invalid defaults,
+    which are ignored.
     """
 
     def __init__(self, unit: ThriftUnit, struct: ThriftStruct, field: ThriftField) -> None:
@@ -76,12 +76,12 @@ class FieldLayout:
         self.has_default = self._default is not None
 
     def make_default(self) -> Any:
-        """Return a new datum of the default; None when there is none."""
+        """Return a new datum for the default; None when there is none."""
         return None if self._default is None else make_datum(self._unit, self._default, self.kind)
 
     @cached_property
     def default_parts(self) -> int:
-        """How many values the default consists of."""
+        """Number of values in the default."""
         return 0 if self._default is None else count_parts(self._unit, self._default)
 
 
@@ -96,7 +96,10 @@ def _is_default(unit: ThriftUnit, field: ThriftField, kind: ResolvedType) -> boo
 
 
 class StructLayout:
-    """A struct with its slots in the order of ids, as they are written; `demanding` are those to look after."""
+    """A struct with its fields in the order of ids, as they are written.
+
+    `demanding` are the required fields and those with a default.
+    """
 
     def __init__(self, unit: ThriftUnit, struct: ThriftStruct) -> None:
         slots = [FieldLayout(unit, struct, field) for field in struct.fields]
@@ -109,7 +112,7 @@ class StructLayout:
 
 
 class EnumLayout:
-    """The names and numbers of an enum; of several names for one number the first one is read."""
+    """The names and numbers of an enum. If a number has several names, the first one is used for reading."""
 
     def __init__(self, enum: ThriftEnum) -> None:
         self.numbers = {value.name: value.number for value in enum.values}
@@ -117,9 +120,9 @@ class EnumLayout:
 
 
 class LayoutCache:
-    """What is known of structs and enums, made when it is needed first, and kept as long as the schema.
+    """Layouts of structs and enums, computed on first use and kept as long as the schema.
 
-    Safe to share between threads: two may make one layout, either is right.
+    Safe to share between threads: two threads may compute the same layout, and both results are valid.
     """
 
     def __init__(self) -> None:
@@ -144,22 +147,22 @@ class LayoutCache:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-# The binary protocol into Python values.
+# Reads Python values from the binary protocol.
 
 _I16: Final = Packed("!h")
 _I32: Final = Packed("!i")
 _NUMBERS: Final = {"i8": Packed("!b"), "i16": _I16, "i32": _I32, "i64": Packed("!q"), "double": Packed("!d")}
 _SMALLEST: Final = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8, 11: 4, 12: 1, 13: 6, 14: 5, 15: 5, 16: 16}
-"""Bytes that the smallest value of each type takes."""
+"""Size in bytes of the smallest value of each type."""
 _FIXED: Final = frozenset({2, 3, 4, 6, 8, 10, 16})
-"""Types whose values all have the size of the smallest."""
+"""Types of fixed size."""
 
 MAX_DEFAULTS: Final = 200_000
-"""Values of defaults in one datum: an absent field costs no byte, but its default takes memory."""
+"""Most default values in one datum: a missing field takes no bytes, but its default takes memory."""
 
 
 class _MalformedData(Exception):
-    """The data contradict the schema; path leads from the value out to the root."""
+    """Raised for data that contradict the schema. `path` leads from the value to the root."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(why)
@@ -194,7 +197,7 @@ class _DataReader:
     # --- pieces -----------------------------------------------------------------------------------------------------
 
     def take_bytes(self, count: int) -> int:
-        """Pass over the next count bytes and return where they start."""
+        """Skip the next `count` bytes and return their offset."""
         start = self.at
         if count > len(self.data) - start:
             raise _MalformedData("the data end in the middle of a value", len(self.data))
@@ -216,7 +219,7 @@ class _DataReader:
         return count
 
     def descend(self, left: int) -> int:
-        """Return the levels left inside a struct or container."""
+        """Return the number of levels that remain inside a struct or container. Raises when there is none."""
         if left <= 0:
             raise _MalformedData(f"the data are nested deeper than {MAX_DEPTH} levels", self.at)
         return left - 1
@@ -224,7 +227,7 @@ class _DataReader:
     # --- values -----------------------------------------------------------------------------------------------------
 
     def read_struct(self, layout: StructLayout, left: int) -> dict[str, Any]:
-        """Return the fields that are there, as they come, then defaults for those that are not."""
+        """Return the present fields in data order, then the defaults of missing fields."""
         left = self.descend(left)
         start = self.at
         fields: dict[str, Any] = {}
@@ -254,7 +257,7 @@ class _DataReader:
         return fields
 
     def add_defaults(self, layout: StructLayout, datum: dict[str, Any], start: int) -> None:
-        """Add defaults of fields that are not there; a required field must be there or have one."""
+        """Add the defaults of missing fields. Raises for a missing required field without default."""
         for slot in layout.demanding:
             if slot.name in datum:
                 continue
@@ -339,14 +342,14 @@ class _DataReader:
         return entries
 
     def require_wire_type(self, count: int, wire: int, kind: ResolvedType) -> None:
-        """Values of a container must be of the schema's type; an empty one may say anything."""
+        """Raise unless the values of a container have the schema's type. An empty container may name any type."""
         if count and wire != WIRE[kind.kind]:
             raise _MalformedData(
                 f"there are values of type {_wire_type_name(wire)} where the schema has {kind.kind}", self.at
             )
 
     def skip_value(self, wire: int, left: int) -> None:
-        """Pass over a value of a field the schema does not know."""
+        """Skip the value of a field that the schema does not know."""
         if wire in _FIXED:
             self.take_bytes(_SMALLEST[wire])
         elif wire == WIRE["string"]:
@@ -375,10 +378,10 @@ def _wire_type_name(wire: int) -> str:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-# Python values into the binary protocol, and why they do not fit.
+# Writes Python values in the binary protocol, and reports those that do not fit.
 
 MAX_PROBLEMS: Final = 100
-"""Problems listed for one datum."""
+"""Most problems that are reported for one datum."""
 
 _DOUBLE: Final = Packed("!d")
 _FIELD: Final = Packed("!bh")
@@ -386,11 +389,11 @@ _SIZES: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 
 class _TooManyProblems(Exception):
-    """So much is wrong that nobody reads on."""
+    """Raised when a value has more problems than are reported."""
 
 
 class ThriftWriter:
-    """Writes one datum to `out`; `problems` says what does not fit, a sentence with its path each."""
+    """Writes one datum to `out`. Values that do not fit are reported in `problems`, one sentence with a path each."""
 
     def __init__(self, layouts: LayoutCache) -> None:
         self.out = bytearray()
@@ -449,7 +452,7 @@ class ThriftWriter:
         self.out.append(0)
 
     def _write_field(self, layout: StructLayout, slot: FieldLayout, value: Any, left: int) -> None:
-        """A field that is set, or whose default is written in its place."""
+        """Write a field that is set. For an unset field that is not optional, write its default."""
         if value is None and slot.has_default and not slot.optional:
             value = slot.make_default()
         if value is not None and not slot.fits:
@@ -463,7 +466,7 @@ class ThriftWriter:
     # --- containers -------------------------------------------------------------------------------------------------
 
     def _write_items(self, kind: ResolvedType, datum: Any, left: int) -> None:
-        """A list or a set; the items of a Python set are written in the order of their bytes."""
+        """Write a list or set. The items of a Python set are written in the order of their bytes."""
         unordered = isinstance(datum, set | frozenset) and kind.kind == "set"
         if not (unordered or isinstance(datum, list | tuple)):
             self._add_problem(f"{_describe_datum(datum)} is not of type {kind.kind}")
@@ -506,7 +509,10 @@ class ThriftWriter:
             self._add_problem("a key of the map occurs twice")
 
     def _write_enum(self, kind: ResolvedType, datum: Any) -> bytes | str:
-        """Return an enum value by its name or its number; numbers need no name, as data of newer schemas has such."""
+        """Return the bytes of an enum value given by name or number, or why it does not fit.
+
+        Numbers without a name are allowed, because data of newer schemas may have them.
+        """
         number = self._layouts.enum_layout(kind).numbers.get(datum) if isinstance(datum, str) else datum
         if isinstance(number, bool) or not isinstance(number, int) or number not in I32:
             return f"{_describe_datum(datum)} is not a value of {_describe_kind(kind)}"
@@ -521,7 +527,7 @@ def _describe_kind(kind: ResolvedType) -> str:
 
 
 def _encode_scalar(word: str, datum: Any) -> bytes | str:
-    """Return the bytes of a scalar that is no enum, or why it does not fit."""
+    """Return the bytes of a scalar that is not an enum, or why it does not fit."""
     if word in RANGES:
         if isinstance(datum, bool) or not isinstance(datum, int):
             return f"{_describe_datum(datum)} is not of type {word}"
@@ -568,7 +574,7 @@ def _encode_uuid(datum: Any) -> bytes | str:
 
 
 def _describe_datum(datum: Any) -> str:
-    """Return a datum in a few characters; large ones are not printed to be cut."""
+    """Return a datum as short text. Large data is not printed in full first."""
     if isinstance(datum, str | bytes):
         return repr(datum[:40])
     if datum is None or isinstance(datum, bool | float) or (isinstance(datum, int) and abs(datum) < 2**128):

@@ -1,12 +1,12 @@
 """The stable texts of a schema and their digests.
 
-PRINTED      the document as `printer` writes it: documentation comments stay, other comments and layout go
-NORMALIZED   PRINTED, and what has no order is sorted: headers, fields and enum values by number (which are written out
-             where they were counted), functions, annotations, map entries. Definitions keep their order: the last
-             struct is the one that data is of
-CANONICAL    only what data and calls consist of: structs, unions, exceptions, enums, services, with the types behind
-             the document's own typedefs and the values behind names of constants, and includes that are used. Nothing
-             that concerns generated code, no documentation
+PRINTED      the document as `printer` writes it: it keeps documentation comments, not other comments and layout
+NORMALIZED   PRINTED, with everything sorted whose order has no meaning: headers, fields and enum values by number,
+             functions, annotations, map entries. Implicit numbers are written out. Definitions keep their order,
+             because the last struct is the type of the data
+CANONICAL    only what affects data and calls: structs, unions, exceptions, enums, services and used includes.
+             Typedefs of the document and names of constants are replaced by what they stand for. There is nothing
+             about generated code, and no documentation
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def print_canonical(schema: ThriftSchema, form: TextForm) -> bytes:
 
 
 def normalize_document(document: ThriftDocument) -> ThriftDocument:
-    """Return the document with what has no order sorted, and one thing spelled one way."""
+    """Return the document with everything sorted whose order has no meaning, and with uniform spelling."""
     return _Normalizer().normalize_document(document)
 
 
 def compute_fingerprints(schema: ThriftSchema) -> Mapping[str, bytes]:
-    """`sha256` and `md5` of the CANONICAL form."""
+    """Return `sha256` and `md5` of the CANONICAL form."""
     text = print_canonical(schema, TextForm.CANONICAL)
     return {
         "sha256": hashlib.sha256(text).digest(),
@@ -77,7 +77,7 @@ def compute_fingerprints(schema: ThriftSchema) -> Mapping[str, bytes]:
 
 
 class _Normalizer:
-    """Sorts what has no order, and spells one thing one way."""
+    """Sorts everything whose order has no meaning, and makes spelling uniform."""
 
     def normalize_document(self, document: ThriftDocument) -> ThriftDocument:
         headers = sorted(map(self._normalize_header, document.headers), key=_header_order)
@@ -112,12 +112,12 @@ class _Normalizer:
         return replace(changed, annotations=_sort_annotations(definition.annotations))
 
     def _normalize_fields(self, fields: tuple[ThriftField, ...], kind: str) -> tuple[ThriftField, ...]:
-        """Positive ids upwards, then the others downwards, as compilers count them."""
+        """Return the fields in order: positive ids ascending, then the others descending, as compilers count them."""
         ordered = sorted(fields, key=lambda field: (field.id <= 0, abs(field.id)))
         return tuple(self._normalize_field(field, kind) for field in ordered)
 
     def _normalize_field(self, field: ThriftField, kind: str) -> ThriftField:
-        """Requiredness is dropped where compilers ignore it: in unions, and `optional` for arguments."""
+        """Return a field without requiredness where compilers ignore it: in unions, and `optional` for arguments."""
         ignored = kind == "union" or (kind == "call" and field.requiredness is Requiredness.OPTIONAL)
         return replace(
             field,
@@ -159,19 +159,19 @@ class _Normalizer:
 
 
 def _header_order(header: Header) -> tuple[str, str]:
-    """cpp_include, include, namespace."""
+    """Return the sort key of a header: cpp_include, include, namespace, then by name."""
     name = f"{header.scope} {header.name}" if isinstance(header, ThriftNamespace) else header.path
     return type(header).__name__, name
 
 
 def _sort_annotations(annotations: Annotations) -> Annotations:
-    """By key; a key alone means the value 1."""
+    """Return annotations sorted by key. A key without value gets the value 1."""
     full = (Annotation(each.key, "1" if each.value is None else each.value) for each in annotations)
     return tuple(sorted(full, key=lambda each: each.key))
 
 
 class _CanonicalBuilder:
-    """Leaves out what neither data nor calls show."""
+    """Builds the CANONICAL form: leaves out everything that affects neither data nor calls."""
 
     def __init__(self, unit: ThriftUnit) -> None:
         self.unit = unit
@@ -218,7 +218,7 @@ class _CanonicalBuilder:
         return ThriftField(field.id, field.name, self._build_type(field.type), field.requiredness, default)
 
     def _build_type(self, kind: ThriftType) -> ThriftType:
-        """Return the type behind typedefs of this document; those of other documents stay names."""
+        """Return the type with this document's typedefs resolved. Those of other documents stay names."""
         while isinstance(kind, TypeName) and isinstance(definition := self.unit.types.get(kind.name), Typedef | Senum):
             kind = definition.type if isinstance(definition, Typedef) else BaseType("string")
         match kind:

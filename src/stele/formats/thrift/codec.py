@@ -3,11 +3,11 @@
 | Thrift | Python |
 |---|---|
 | bool, i8 to i64, double, string, binary | bool, int, float, str, bytes |
-| uuid | str; `uuid.UUID` is taken too |
+| uuid | str; `uuid.UUID` is accepted too |
 | enum | the name of the value; an int where the schema has no name for the number |
 | list, set | list; a set may also be given as a Python set |
 | map | dict; a list of (key, value) where keys are structs or containers |
-| struct, exception | dict of the fields that are set; a field that is not set is left out, or its default |
+| struct, exception | dict of the fields that are set; an unset field is left out, or has its default |
 | union | dict of one field |
 """
 
@@ -25,7 +25,7 @@ class ThriftCodec:
     """A codec for data of one struct of writer, read with reader's when given. Safe to share between threads.
 
     name selects the struct; '' is the one that `type_name` names. The reader's struct is the one of the same name, or
-    the reader's own `type_name` when it has none. Fields the reader does not know are passed over; values of another
+    the reader's own `type_name` when it has none. Fields the reader does not know are skipped; values of another
     type than the reader's are refused. Raises `InvalidRequest` when there is no such struct.
     """
 
@@ -40,7 +40,7 @@ class ThriftCodec:
     def encode(self, datum: Any) -> bytes:
         """Return the bytes of one datum, fields in the order of their ids.
 
-        Raises `EncodeError` with the path of what is wrong.
+        Raises `EncodeError` with the path of each problem.
         """
         writer = self._encode_struct(datum)
         if writer.problems:
@@ -50,7 +50,7 @@ class ThriftCodec:
     def decode(self, data: bytes) -> Any:
         """Return one datum.
 
-        Raises `DecodeError` with path and offset, also for left-overs and missing required fields.
+        Raises `DecodeError` with path and offset, also for trailing bytes and missing required fields.
         """
         return decode_struct(bytes(data), self._reader, self._layouts)
 
@@ -59,7 +59,7 @@ class ThriftCodec:
         return self._encode_struct(datum).problems
 
     def example(self) -> Any:
-        """Return a small datum that fits. Raises `Invalid` when there is no finite one."""
+        """Return a small valid datum. Raises `Invalid` when there is no finite one."""
         return make_example(self._writer, self._layouts)
 
     def _encode_struct(self, datum: Any) -> ThriftWriter:
@@ -72,13 +72,13 @@ class ThriftCodec:
 # A small datum that fits a struct, the same one each time.
 
 MAX_VALUES: Final = 10_000
-"""Values in one example; a struct used twice at each of n levels has 2**n."""
+"""Most values in one example. A struct that is used twice at each of n levels has 2**n."""
 
 MAX_DEPTH: Final = 3
-"""Structs inside structs; below, only what is required is set."""
+"""Levels of nested structs with all fields set. Below them, only required fields are set."""
 
 _DEEPEST: Final = 32
-"""Levels of any kind; below, containers are empty."""
+"""Levels of structs and containers. Below them, containers are empty."""
 
 _PLAIN: Final[dict[str, Any]] = {
     "bool": True,
@@ -96,7 +96,7 @@ _PLAIN: Final[dict[str, Any]] = {
 def make_example(kind: ResolvedType, layouts: LayoutCache) -> Any:
     """Return a datum with every field set, as far as it stays small.
 
-    Raises `Invalid` when every datum would be endless.
+    Raises `Invalid` when every datum would be infinite.
     """
     return _ExampleMaker(layouts).make_datum(kind)
 
@@ -109,7 +109,7 @@ class _ExampleMaker:
         self._made = 0
 
     def make_datum(self, kind: ResolvedType) -> Any:
-        """Return a datum of a type. Raises `Invalid` where it leads back into a struct that is being made."""
+        """Return a datum of a type. Raises `Invalid` for a struct that would contain itself."""
         self._made += 1
         if self._made > MAX_VALUES:
             raise Invalid(f"an example of this schema would have more than {MAX_VALUES} values")
@@ -128,7 +128,7 @@ class _ExampleMaker:
             self._levels -= 1
 
     def _make_container(self, kind: ResolvedType) -> Any:
-        """Return one item, or none where that would lead on and on."""
+        """Return a container with one item, or an empty one if an item would not end."""
         filled: list[Any] = []
         if self._levels < _DEEPEST:
             try:

@@ -1,15 +1,14 @@
 """The rulesets: `thrift-audit`, what `thrift --audit old new` reports, and `thrift-wire`, what the protocols can read.
 
-The audit asks whether one version of a file may take the place of another, for data, calls and generated code alike; it
-only looks at the file itself, compares types by their names and is stricter than the wire. Its old file is the writer
-here, its new one the reader: BACKWARD asks it about (old, new), FORWARD about (new, old), where adding a field is
-removing one. Failures of the audit are findings of level ERROR, its warnings WARNING.
+The audit checks whether one version of a file may replace another, for data, calls and generated code alike. It only
+reads the file itself, compares types by their names and is stricter than the wire. Its old file is the writer here, its
+new one the reader: BACKWARD checks (old, new), FORWARD checks (new, old), where an added field is a removed one.
+Failures of the audit are findings of level ERROR, its warnings WARNING.
 
 On the wire every struct, union and exception of the writer's document must exist in the reader's under its name, and
-every enum must keep its numbers. Fields meet by id: their types must be one type on the wire (enums are i32, binary is
-string, typedefs are what they name), and a field the reader demands must be there in whatever was written, or have a
-default. Names of fields, defaults, constants, namespaces and services are free. Protocols do not tell unions from
-structs.
+every enum must keep its numbers. Fields are matched by id. Their types must be equal on the wire (enums are i32, binary
+is string, typedefs are resolved). A field that the reader requires must be in all written data, or have a
+default. Names of fields, defaults, constants, namespaces and services may change. On the wire unions equal structs.
 
 Source: docs/protocols/thrift.md#rulesets.
 """
@@ -44,7 +43,7 @@ from stele.formats.thrift.schema import (
 )
 
 # --- what findings say ------------------------------------------------------------------------------------------------
-# Compatibility findings in words: what happens, and what the author can do about it.
+# Texts of compatibility findings: what breaks, and how the author can fix it.
 
 _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
     "STRUCT_REMOVED": (
@@ -154,7 +153,7 @@ _WARNINGS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def make_finding(rule: str, path: str, reader: str = "", writer: str = "") -> Finding:
-    """Make the finding of a rule. path is dotted; reader and writer are what each side has there."""
+    """Return the finding of a rule. `path` is dotted; `reader` and `writer` show the declaration on each side."""
     level = Severity.WARNING if rule in _WARNINGS else Severity.ERROR
     why, fix = (_WARNINGS if rule in _WARNINGS else _ERRORS)[rule]
     words = {"path": path, "reader": reader, "writer": writer}
@@ -165,7 +164,7 @@ def make_finding(rule: str, path: str, reader: str = "", writer: str = "") -> Fi
 # Ruleset `thrift-audit`: what `thrift --audit old new` of the Apache compiler reports.
 
 _NAMES = {"byte": "i8", "binary": "string", "slist": "string"}
-"""Names of built-in types that the compiler takes for others."""
+"""Built-in types that the compiler treats as another type."""
 
 
 def check_audit(reader: ThriftSchema, writer: ThriftSchema) -> list[Finding]:
@@ -303,7 +302,7 @@ class _Audit:
 
 
 def is_same_type(new: ThriftType | None, old: ThriftType | None) -> bool:
-    """Return whether the audit takes two types for one: by name, whatever document it is from; None is void."""
+    """Return whether the audit counts two types as equal: by name in any document. None is void."""
     if new is None or old is None:
         return new is old
     if isinstance(new, ContainerType) and isinstance(old, ContainerType):
@@ -339,12 +338,12 @@ _ON_THE_WIRE = {"enum": "i32", "binary": "string"}
 
 
 def check_wire(reader: ThriftSchema, writer: ThriftSchema) -> list[Finding]:
-    """Return the findings; each pair of structs and each pair of enums that meet is looked at once."""
+    """Return the findings. Each pair of structs and each pair of enums is compared once."""
     return list(_WireChecker(reader.unit, writer.unit).find_problems())
 
 
 class _StructPair:
-    """Two structs that meet, the units they are from, and the path where they met first."""
+    """Two structs to compare, the units they are from, and the path of their first comparison."""
 
     def __init__(self, path: str, reader: ResolvedType, writer: ResolvedType) -> None:
         assert isinstance(reader.node, ThriftStruct)
@@ -382,7 +381,7 @@ class _WireChecker:
         return self.reader.resolve_type(TypeName(name)) if name in self.reader.types else None
 
     def _is_first_meeting(self, reader: ThriftStruct | ThriftEnum, writer: ThriftStruct | ThriftEnum) -> bool:
-        """Return whether two definitions meet for the first time."""
+        """Return whether two definitions are compared for the first time."""
         pair = (id(reader), id(writer))
         if pair in self.met:
             return False
@@ -432,7 +431,7 @@ class _WireChecker:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _check_field(self, path: str, pair: _StructPair, reader: ThriftField, writer: ThriftField) -> Iterator[Finding]:
-        """Yield what is wrong with the types of a field: the first place where they differ, or what lies below."""
+        """Yield the differences between the types of a field: the first difference, or differences in nested types."""
         todo = [(path, pair.reader_unit.resolve_type(reader.type), pair.writer_unit.resolve_type(writer.type))]
         while todo:
             where, ours, theirs = todo.pop()
@@ -463,7 +462,7 @@ def _is_demanded(struct: ThriftStruct, field: ThriftField) -> bool:
 
 
 def _can_be_missing(struct: ThriftStruct, field: ThriftField) -> bool:
-    """Return whether data can lack the field: it is not required, and no default is written in its place."""
+    """Return whether data can lack the field: it is not required, and the writer does not write a default for it."""
     if struct.kind == "union" or field.requiredness is Requiredness.OPTIONAL:
         return True
     return field.requiredness is Requiredness.DEFAULT and field.default is None

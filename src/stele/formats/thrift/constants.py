@@ -1,4 +1,4 @@
-"""Constant values: whether one fits a type, and the datum it stands for."""
+"""Constant values: whether one fits a type, and the datum for it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from stele.formats.thrift.schema import (
 RANGES: Final = {"i8": I8, "i16": I16, "i32": I32, "i64": I64}
 TEXTS: Final = frozenset({"string", "binary", "uuid"})
 SCALARS: Final = frozenset({"bool", "double", "enum", *RANGES, *TEXTS})
-"""Kinds of types that can be keys of a Python dict."""
+"""Types whose values can be keys of a Python dict."""
 
 
 def follow_names(unit: ThriftUnit, value: Value) -> tuple[ThriftUnit, Value]:
-    """Return the value behind the names of constants and enum values (its number), and the unit it stands in."""
+    """Return the value behind the names of constants and enum values (its number), and the unit of that value."""
     while isinstance(value, ValueName):
         target = unit.find_value(value.name)
         if target is None:
@@ -46,7 +46,7 @@ def follow_names(unit: ThriftUnit, value: Value) -> tuple[ThriftUnit, Value]:
 
 
 def resolve_names(unit: ThriftUnit, value: Value) -> Value:
-    """Return the value without names: constants by their values, enum values by their numbers."""
+    """Return the value with names replaced: constants by their values, enum values by their numbers."""
     unit, value = follow_names(unit, value)
     match value:
         case ListValue():
@@ -57,7 +57,7 @@ def resolve_names(unit: ThriftUnit, value: Value) -> Value:
 
 
 def require_fit(unit: ThriftUnit, value: Value, kind: ResolvedType, at: int) -> None:
-    """Raise `MalformedSchema` when a value of the unit does not fit a type; at is the place to name."""
+    """Raise `MalformedSchema` when a value of the unit does not fit a type. `at` is the position to report."""
     if isinstance(value, ValueName):
         _require_name_fit(unit, value, kind)
         return
@@ -93,7 +93,7 @@ def _is_scalar_fitting(kind: str, value: bool | float | str) -> bool:
 
 
 def _require_name_fit(unit: ThriftUnit, value: ValueName, kind: ResolvedType) -> None:
-    """What a name leads to must fit as if it stood there; an enum wants its own values."""
+    """Raise unless the value behind a name fits the type. An enum accepts only its own values."""
     target = unit.find_value(value.name)
     if target is not None and len(target) == 3 and isinstance(kind.node, ThriftEnum) and target[1] is not kind.node:
         raise make_fault(
@@ -161,7 +161,7 @@ def make_datum(unit: ThriftUnit, value: Value, kind: ResolvedType) -> Any:
 
 
 def count_parts(unit: ThriftUnit, value: Value) -> int:
-    """Return how many values a value consists of, names written out."""
+    """Return the number of values in a value, with names resolved."""
     unit, value = follow_names(unit, value)
     match value:
         case ListValue():
@@ -193,7 +193,7 @@ def _make_scalar(kind: str, value: bool | float | str) -> Any:
 
 
 def parse_uuid(text: str) -> UUID | None:
-    """Return the UUID that a text is, with braces or without; None when it is none."""
+    """Return the UUID in a text, with or without braces; None for any other text."""
     try:
         return UUID(text)
     except ValueError:
@@ -201,7 +201,7 @@ def parse_uuid(text: str) -> UUID | None:
 
 
 def to_json_value(unit: ThriftUnit, value: Value) -> Any:
-    """Return a value as JSON can say it, names replaced by what they stand for, but enum values by their symbols."""
+    """Return a value as JSON. Names are resolved, and enum values become their symbols."""
     if isinstance(value, ValueName):
         target = unit.find_value(value.name)
         if target is not None and len(target) == 3:

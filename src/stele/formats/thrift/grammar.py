@@ -1,7 +1,7 @@
-"""From text to tokens to a document: recursive descent over the grammar of the Apache compiler (0.17 to 0.22).
+"""Parses text to tokens and to a document: recursive descent over the grammar of the Apache compiler (0.17 to 0.22).
 
-Beyond that grammar the parser takes what older compilers took: `senum` and `slist`, and separators after any
-definition. Nesting is counted, so no document can exhaust the stack.
+The parser also accepts what older compilers accepted: `senum` and `slist`, and separators after any definition. Nesting
+is limited, so no document can exhaust the stack.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from stele.formats.thrift.schema import (
 )
 
 MAX_DEPTH: Final = 64
-"""Deepest nesting of containers, of values, and of xsd_attrs; the protocols stop at 64 levels as well."""
+"""Most levels of nested containers, values, and xsd_attrs. The protocols have the same limit of 64."""
 
 _NO_FIELD_NAMES: Final = frozenset(
     {"cpp_type", "xsd_all", "xsd_optional", "xsd_nillable", "xsd_attrs", "slist", "senum", "true", "false"}
 )
-"""Keywords that cannot name a field; all the others can."""
+"""Keywords that cannot be field names. All other keywords can."""
 
 _KEYWORDS: Final = (
     BASE_TYPES
@@ -73,7 +73,7 @@ T = TypeVar("T")
 
 
 def parse_document(text: str) -> ThriftDocument:
-    """Return the document that a text is. Raises `MalformedSchema` with line and column."""
+    """Return the document of a text. Raises `MalformedSchema` with line and column."""
     return _Parser(text).parse_document()
 
 
@@ -94,7 +94,7 @@ class _Parser:
         return self.tokens[self.index]
 
     def unexpected_token(self, expected: str) -> MalformedSchema:
-        """Return the error that something else should stand here."""
+        """Return the error for an unexpected token."""
         token = self.token
         description = f"{token.text[:40]!r}" if token.kind is not TokenKind.END else "end of the document"
         return make_fault(self.text, token.at, f"unexpected {description}", expected)
@@ -126,7 +126,7 @@ class _Parser:
         return token
 
     def parse_name(self, what: str) -> ThriftToken:
-        """Consume a plain name, without dot and no keyword, and return its token."""
+        """Consume a plain name, neither dotted nor a keyword, and return its token."""
         token = self.token
         if token.kind is not TokenKind.NAME or token.text in _KEYWORDS:
             raise self.unexpected_token(what)
@@ -146,7 +146,7 @@ class _Parser:
             self.take_symbol(";")
 
     def parse_many(self, item: Callable[[], T], end: str) -> tuple[T, ...]:
-        """Parse items up to a closing symbol and consume it; items are one level deeper than what is around."""
+        """Parse items up to a closing symbol and consume it. Items count as one level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise make_fault(self.text, self.token.at, f"nested deeper than {MAX_DEPTH} levels")
@@ -366,7 +366,7 @@ class _Parser:
         return self.require_kind(TokenKind.TEXT).text if self.take_word("cpp_type") else None
 
     def parse_annotations(self) -> Annotations:
-        """`(key = "value", other)`, or nothing."""
+        """Return annotations such as `(key = "value", other)`. Empty when there are none."""
         if not self.take_symbol("("):
             return ()
 
@@ -413,11 +413,11 @@ class _Parser:
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
-# From text to tokens, in one pass of one expression without backtracking.
+# Splits text into tokens, in one pass with one regular expression and without backtracking.
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     NAME = "a name"
     INTEGER = "an integer"
@@ -460,7 +460,7 @@ _KINDS: Final = {
 
 
 def position_of(text: str, at: int) -> tuple[int, int]:
-    """(line, column) of an offset, both from 1."""
+    """Return (line, column) of an offset, both from 1."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
@@ -471,11 +471,11 @@ def make_fault(text: str, at: int, why: str, expected: str | None = None) -> Mal
 
 
 def tokenize(text: str) -> Iterator[ThriftToken]:
-    """Yield the tokens one by one, the last one of kind END; a text that is wrong early is not read to its end.
+    """Yield the tokens one by one, the last one of kind END. After an error the rest of the text is not read.
 
     A documentation comment belongs to the token right after it.
 
-    Raises `MalformedSchema` for what is no token.
+    Raises `MalformedSchema` for an invalid token.
     """
     at, doc, match = 0, "", _TOKEN.match
     while at < len(text):
@@ -540,7 +540,7 @@ I32: Final = range(-(2**31), 2**31)
 I64: Final = range(-(2**63), 2**63)
 
 _LONGEST_DOUBLE: Final = 400
-"""Characters of a double that are looked at."""
+"""Most characters of a double that are parsed."""
 
 
 def parse_integer(text: str, token: ThriftToken) -> int:
@@ -570,7 +570,7 @@ def parse_double(text: str, token: ThriftToken) -> float:
 
 
 def clean_comment(comment: str) -> str:
-    """Return the words of a `/** … */` comment: no stars, no common indentation, no blank lines around."""
+    """Return the text of a `/** … */` comment without stars, common indentation and surrounding blank lines."""
     inside = comment.replace("\r\n", "\n").replace("\r", "\n")[3:-2].strip("*")
     first, *rest = inside.split("\n")
     if rest and all(line.lstrip(" \t").startswith("*") for line in rest if line.strip(" \t")):

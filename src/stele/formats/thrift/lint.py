@@ -1,8 +1,8 @@
-"""Advice on Thrift documents; see `stele.formats.lint` for the rules all languages share and how to silence one.
+"""Lint rules for Thrift documents; see `stele.formats.lint` for common rules and how to silence one.
 
-Names follow what the Apache project's own files and generators do: types, services and enums UpperCamelCase, fields and
-methods lowerCamelCase or lower_snake_case, enum values and constants UPPER_SNAKE_CASE; typedefs are free. Documentation
-is a `/** … */` comment: the language keeps no other. Includes are left alone.
+Names follow the Apache project's own files and generators: types, services and enums UpperCamelCase, fields and methods
+lowerCamelCase or lower_snake_case, enum values and constants UPPER_SNAKE_CASE; typedefs are free. Documentation
+is a `/** … */` comment: the language keeps no other. Included documents are not checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNSPECIFIED: Final = ("UNSPECIFIED", "UNKNOWN", "UNDEFINED", "NONE", "INVALID",
 
 
 def lint_schema(schema: ThriftSchema, before: ThriftSchema | None) -> list[Finding]:
-    """Return what the rules object to, in the order of the document."""
+    """Return the findings, in the order of the document."""
     linter = _Linter(schema.unit)
     linter.lint_headers()
     for definition in schema.unit.document.definitions:
@@ -75,7 +75,7 @@ class _Linter:
         )
 
     def lint_headers(self) -> None:
-        """Namespaces and includes."""
+        """Check namespaces and includes."""
         headers = self.unit.document.headers
         if not any(isinstance(header, ThriftNamespace) for header in headers):
             why = "The document has no namespace: generated code lands among everybody else's."
@@ -100,7 +100,7 @@ class _Linter:
     # --- definitions ------------------------------------------------------------------------------------------------
 
     def lint_struct(self, node: ThriftStruct) -> None:
-        """A struct, union or exception with its fields."""
+        """Check a struct, union or exception with its fields."""
         ignored = self.lint_name(node.name, node.name, node.kind, common.TYPE_NAME, node.doc)
         self.lint_doc(node.name, f"The {node.kind} {node.name}", node.doc, ignored)
         common.report_case_clashes(self.notes, (field.name for field in node.fields), node.name, ignored)
@@ -110,7 +110,7 @@ class _Linter:
             self.lint_field(f"{node.name}.{field.name}", field, ignored, node.kind)
 
     def lint_field(self, path: str, field: ThriftField, ignored: frozenset[str], kind: str) -> None:
-        """A field of a struct; kind is what it is in."""
+        """Check a field of a struct. `kind` is the kind of the enclosing definition."""
         ignored |= common.ignored_rules_in_comment(field.doc) if field.doc else frozenset()
         common.check_name(self.notes, path, field.name, f"the field {field.name}", common.CAMEL_NAME, ignored)
         self.lint_doc(path, f"The field {field.name}", field.doc, ignored)
@@ -129,7 +129,7 @@ class _Linter:
             )
 
     def lint_field_id(self, path: str, field: ThriftField, ignored: frozenset[str]) -> None:
-        """Fields and arguments have ids of their own."""
+        """Check that a field or argument has an explicit id."""
         if field.implicit:
             why = f"{field.name} has no id and is counted as {field.id}: moving it changes what data means."
             self.notes.add_finding(
@@ -137,7 +137,7 @@ class _Linter:
             )
 
     def lint_enum(self, node: ThriftEnum) -> None:
-        """An enum with its values."""
+        """Check an enum with its values."""
         ignored = self.lint_name(node.name, node.name, "enum", common.TYPE_NAME, node.doc)
         self.lint_doc(node.name, f"The enum {node.name}", node.doc, ignored)
         for value in node.values:
@@ -158,7 +158,7 @@ class _Linter:
                 self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", path, why, fix, current=current, ignored=quiet)
 
     def lint_service(self, node: ThriftService) -> None:
-        """A service with its methods and their arguments."""
+        """Check a service with its methods and their arguments."""
         ignored = self.lint_name(node.name, node.name, "service", common.TYPE_NAME, node.doc)
         self.lint_doc(node.name, f"The service {node.name}", node.doc, ignored)
         for function in node.functions:
@@ -171,26 +171,26 @@ class _Linter:
             for field in (*function.arguments, *function.throws):
                 self.lint_field_id(f"{path}.{field.name}", field, quiet)
 
-    # --- small things -----------------------------------------------------------------------------------------------
+    # --- helpers ----------------------------------------------------------------------------------------------------
 
     def lint_name(self, path: str, name: str, kind: str, styles: common.Styles, doc: str) -> frozenset[str]:
-        """Check a name of the document's own scope; the rules silenced there."""
+        """Check a name of the document's own scope. Return the rules silenced there."""
         ignored = self._ignored_rules(doc)
         common.check_name(self.notes, path, name, f"the {kind} {name}", styles, ignored)
         return ignored
 
     def lint_doc(self, path: str, what: str, doc: str, ignored: frozenset[str]) -> None:
-        """Whether a declaration has words before it."""
+        """Check that a declaration has documentation."""
         if not (doc and common.has_explanation(doc)):
             common.report_missing_doc(self.notes, path, what, "Put a comment `/** … */` in front of it.", ignored)
 
     def _ignored_rules(self, doc: str) -> frozenset[str]:
         return self.quiet | common.ignored_rules_in_comment(doc) if doc else self.quiet
 
-    # --- the whole --------------------------------------------------------------------------------------------------
+    # --- the whole document -----------------------------------------------------------------------------------------
 
     def lint_recursion(self) -> None:
-        """Structs inside themselves; includes cannot lead back, so the document alone can have circles."""
+        """Report structs inside themselves. Includes cannot be circular, so only this document can have cycles."""
         structs = {struct.name: struct for struct in self.unit.structs}
         for rule, demanded in (("RECURSIVE_TYPE", False), ("UNBOUNDED_RECURSION", True)):
 
@@ -202,7 +202,7 @@ class _Linter:
                 common.report_recursion(self.notes, rule, group[0], group, ignored)
 
     def _inner_structs(self, struct: ThriftStruct, *, demanded: bool) -> Iterator[str]:
-        """Return the names of structs in the fields of one; demanded: only of those that each value contains."""
+        """Yield the names of structs in a struct's fields. With `demanded`: only those that every value contains."""
         for field in struct.fields:
             if not demanded or (field.requiredness is Requiredness.REQUIRED and struct.kind != "union"):
                 yield from self._struct_names(field.type, inside=not demanded)
@@ -221,7 +221,7 @@ class _Linter:
                     yield definition.name
 
     def lint_changes(self, old: ThriftUnit) -> None:
-        """Ids of fields and numbers of enum values that were given to something else."""
+        """Report field ids and enum numbers that were reused for something else."""
         for name, definition in self.unit.types.items():
             was = old.types.get(name)
             ignored = self._ignored_rules(definition.doc)

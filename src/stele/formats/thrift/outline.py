@@ -1,8 +1,8 @@
-"""What a document declares: its outline, for comparing versions, its fields, and where they stand in the text.
+"""Declarations of a document: its outline, for comparing versions, its fields, and their source positions.
 
 An outline is the list of headers, types with their members, constants and services.
 
-Fields, arguments and exceptions are the same by id, enum values by number, everything else by name. Definitions of
+Fields, arguments and exceptions are identified by id, enum values by number, everything else by name. Definitions of
 included documents are not listed: they belong to their own documents.
 """
 
@@ -78,7 +78,7 @@ class _Outliner:
         self.outline.add_node(f"{word} {name}", word, attributes, parent=DOCUMENT, name=name)
 
     def _add_definition(self, definition: Definition) -> None:
-        """Types of one name are the same whatever their kind: a struct that becomes a union has changed."""
+        """Add a definition. Types are identified by name alone, so a struct that becomes a union counts as changed."""
         match definition:
             case Typedef():
                 kind, family, attributes = "typedef", "type", {"type": format_type(definition.type)}
@@ -204,17 +204,17 @@ MAX_FIELDS: Final = 10_000
 """The list ends here: a struct used twice at each of n levels has 2**n fields."""
 
 MAX_DEPTH: Final = 32
-"""Structs inside structs that are listed."""
+"""Most levels of nested structs that are listed."""
 
 MAX_DEFAULT: Final = 1_000
-"""Characters of a default that are listed; a longer one is cut and ends in an ellipsis, so it is no JSON any more."""
+"""Most characters of a listed default. A longer one is cut and ends in an ellipsis, so it is no longer JSON."""
 
 
 def list_fields(schema: ThriftSchema) -> list[Field]:
     """Return fields depth first; `[]` enters a list or set, `{}` the values of a map, `{}.key` its keys.
 
     Paths start in the struct that `type_name` names. Structs that no listed one uses follow in the order of the
-    document, their paths beginning with their name. A struct inside itself is named, not entered again.
+    document; their paths begin with their name. A struct inside itself is listed, but not entered again.
     """
     lister = _FieldLister()
     root = schema.type_name
@@ -227,7 +227,7 @@ def list_fields(schema: ThriftSchema) -> list[Field]:
 
 
 def _is_optional(struct: ThriftStruct, field: ThriftField) -> bool | None:
-    """Return whether data may lack a field; None where it has no word for it."""
+    """Return whether data may lack a field; None if the field has no requiredness keyword."""
     if struct.kind == "union" or field.requiredness is Requiredness.OPTIONAL:
         return True
     return False if field.requiredness is Requiredness.REQUIRED else None
@@ -241,7 +241,7 @@ class _FieldLister:
         self._defaults: dict[int, str] = {}
 
     def list_struct(self, kind: ResolvedType, prefix: str) -> None:
-        """List the fields of a struct and what is below them, their paths after prefix."""
+        """List the fields of a struct and of nested ones. Their paths start with `prefix`."""
         struct = kind.node
         if (
             not isinstance(struct, ThriftStruct)

@@ -1,6 +1,6 @@
-"""From a document and its references to a linked schema, and what is checked on the way.
+"""Parsing: turns a document and its references into a linked schema, and validates it.
 
-The names of a document must lead somewhere, once each, and its values must fit their types.
+Every name of a document must refer to exactly one definition, and its values must fit their types.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from stele.formats.thrift.schema import (
 )
 
 MAX_BYTES: Final = 768 << 10
-"""Limit for a document together with what it includes, in bytes: a common machine reads so much in 1.5 seconds."""
+"""Most bytes of a document together with its includes. A common machine parses this in 1.5 seconds."""
 
 
 def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ThriftSchema:
     """Parse one document.
 
-    references maps include paths to documents. `include "x"` finds the reference named x, or x seen from the folder of
-    the including document; name is the document's own path. strict=False accepts defaults and constants whose value
+    references maps include paths to documents. `include "x"` finds the reference named x, or x relative to the folder
+    of the including document; name is the document's own path. strict=False accepts defaults and constants whose value
     does not fit their type, and field ids beyond 16 bits.
-    Raises `MalformedSchema` with line and column, `UnresolvedReference` for includes and names that lead nowhere.
+    Raises `MalformedSchema` with line and column, `UnresolvedReference` for includes and names without a target.
     """
     units = _load_units(text, references, name)
     try:
@@ -63,7 +63,7 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
 
 
 def _load_units(text: bytes, references: Mapping[str, bytes], name: str) -> list[ThriftUnit]:
-    """Return the document and all it includes, directly or not; the document comes first."""
+    """Return the document and all documents it includes, directly or not. The document comes first."""
     main = _parse_unit("", text)
     units: dict[str, ThriftUnit] = {"": main}
     todo = [(main, posixpath.dirname(name))]
@@ -88,7 +88,7 @@ def _load_units(text: bytes, references: Mapping[str, bytes], name: str) -> list
 
 
 def _find_reference(unit: ThriftUnit, header: Include, folder: str, references: Mapping[str, bytes]) -> str:
-    """Return the name of the reference an include means."""
+    """Return the name of the reference that an include refers to."""
     for path in (header.path, posixpath.normpath(posixpath.join(folder, header.path)), posixpath.normpath(header.path)):
         if path and path in references:
             return path
@@ -103,7 +103,7 @@ def _find_reference(unit: ThriftUnit, header: Include, folder: str, references: 
 
 
 def _parse_unit(name: str, text: bytes) -> ThriftUnit:
-    """Return one document by itself."""
+    """Parse one document without its includes."""
     if len(text) > MAX_BYTES:
         raise _too_large_error()
     try:
@@ -119,7 +119,7 @@ def _parse_unit(name: str, text: bytes) -> ThriftUnit:
 
 
 def _within_document(name: str, error: MalformedSchema) -> MalformedSchema:
-    """Return the error, saying in which included document it is."""
+    """Return the error with the name of the included document."""
     if not name:
         return error
     return type(error)(
@@ -136,16 +136,16 @@ def _too_large_error() -> MalformedSchema:
 
 
 # --- validation -------------------------------------------------------------------------------------------------------
-# Whether the names of a document lead somewhere, once each, and its values fit.
+# Checks that every name has exactly one definition, and that values fit their types.
 
 MAX_PARTS: Final = 200_000
-"""Types and values of one document together, typedefs and constants written out."""
+"""Most types and values of one document, with typedefs and constants expanded."""
 
 
 def validate_unit(unit: ThriftUnit, sizes: ExpandedSizes, *, strict: bool) -> None:
-    """Raise `MalformedSchema` or `UnresolvedReference` for what is wrong in one document.
+    """Raise `MalformedSchema` or `UnresolvedReference` for an error in one document.
 
-    sizes has those of the included documents; this document's are added. strict=False lets values and field ids pass
+    sizes has those of the included documents; this document's are added. strict=False accepts values and field ids
     that are out of range.
     """
     _Validator(unit, sizes, strict=strict).validate_unit()
@@ -183,7 +183,7 @@ class _Validator:
     # --- names ------------------------------------------------------------------------------------------------------
 
     def _check_definition_names(self) -> None:
-        """Types and services share one space of names, constants have their own."""
+        """Check that names are unique. Types and services share one namespace, constants have their own."""
         seen: set[tuple[bool, str]] = set()
         for definition in self.unit.document.definitions:
             key = (isinstance(definition, Const), definition.name)
@@ -199,7 +199,7 @@ class _Validator:
             seen.add(name)
 
     def _reject_circle(self, work: Callable[[], None], what: str) -> None:
-        """Do work that cannot be done when definitions depend on each other."""
+        """Run `work`, and raise `MalformedSchema` if definitions depend on each other in a cycle."""
         try:
             work()
         except CircularDependency as circle:
@@ -292,7 +292,7 @@ class _Validator:
 
 
 class ExpandedSize(NamedTuple):
-    """Levels and parts of something that is written out."""
+    """Depth and number of parts of a type or value after expansion."""
 
     depth: int
     parts: int
@@ -302,10 +302,10 @@ _ONE: Final = ExpandedSize(1, 1)
 
 
 class ExpandedSizes:
-    """Sizes of the typedefs and constants of units; a unit is added after those it includes.
+    """Sizes of the expanded typedefs and constants of units. A unit is added after those it includes.
 
-    A few lines of typedefs of typedefs, or constants made of constants, can stand for more than any memory holds. They
-    are measured once, before anything follows them, so that code that walks a validated schema may recurse.
+    A few lines of nested typedefs or constants can expand to more than fits into memory. Their sizes are computed
+    first, before anything expands them, so that code that walks a validated schema may recurse.
     """
 
     def __init__(self) -> None:
@@ -313,7 +313,7 @@ class ExpandedSizes:
         self._constants: dict[tuple[ThriftUnit, str], ExpandedSize] = {}
 
     def add_types(self, unit: ThriftUnit) -> None:
-        """Measure the typedefs of a unit. Raises `CircularDependency` (of their names)."""
+        """Compute the sizes of the typedefs of a unit. Raises `CircularDependency` (of their names)."""
         own = {each.name: each.type for each in unit.types.values() if isinstance(each, Typedef)}
         for name in sort_by_dependencies(
             own, lambda name: (ref.name for ref in names_in_type(own[name]) if ref.name in own)
@@ -321,7 +321,7 @@ class ExpandedSizes:
             self._types[unit, name] = self.type_size(unit, own[name])
 
     def add_constants(self, unit: ThriftUnit) -> None:
-        """Measure the constants of a unit, whose types have been. Raises `CircularDependency` (of their names)."""
+        """Compute the sizes of a unit's constants, after `add_types`. Raises `CircularDependency` (of their names)."""
         own = {each.name: each.value for each in unit.constants.values()}
         for name in sort_by_dependencies(
             own, lambda name: (used.name for used in names_in_value(own[name]) if used.name in own)
@@ -329,7 +329,7 @@ class ExpandedSizes:
             self._constants[unit, name] = self.value_size(unit, own[name])
 
     def type_size(self, unit: ThriftUnit, kind: ThriftType) -> ExpandedSize:
-        """Return the size of a type of a unit; names that mean nothing count as one."""
+        """Return the size of a type of a unit. An unknown name counts as one part."""
         match kind:
             case BaseType():
                 return _ONE
@@ -388,18 +388,18 @@ def names_in_value(value: Value) -> Iterator[ValueName]:
 N = TypeVar("N", bound=Hashable)
 
 _SHOWN: Final = 8
-"""Steps of a circle that a message shows."""
+"""Most steps of a cycle in an error message."""
 
 
 class CircularDependency(Exception):
-    """Things depend on each other; `way` leads from the first one back to it."""
+    """Raised when nodes depend on each other in a cycle. `way` leads from the first one back to it."""
 
     def __init__(self, way: list[Hashable]) -> None:
         super().__init__("things depend on each other in a circle")
         self.way = way
 
     def describe_way(self, name: Callable[[Hashable], str]) -> str:
-        """Return the way in words, a long one with its middle left out."""
+        """Return the cycle as text. Of a long one, the middle is left out."""
         names = [name(node) for node in self.way]
         return " > ".join(names if len(names) <= _SHOWN else [*names[: _SHOWN - 2], "…", names[-1]])
 

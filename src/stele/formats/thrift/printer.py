@@ -1,4 +1,4 @@
-"""A document as text: two spaces, one member a line, and every part of it that the parser keeps."""
+"""Prints a document as text: two spaces, one member per line, and every part that the parser keeps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\
 
 
 def print_document(document: ThriftDocument) -> str:
-    """Return the text; parsing it gives an equal document."""
+    """Return the text. Parsing it returns an equal document."""
     headers = "\n".join(line for header in document.headers for line in _format_header(header))
     blocks = [headers] if headers else []
     blocks += ["\n".join(_format_definition(each)) for each in document.definitions]
@@ -113,7 +113,7 @@ def _format_function(function: ThriftFunction) -> list[str]:
 
 
 def _format_inline(fields: tuple[ThriftField, ...]) -> str:
-    """Return fields as they stand between brackets."""
+    """Return fields as text between brackets."""
     if not any(field.doc for field in fields):
         return ", ".join(_format_field(field) for field in fields)
     deep = _STEP * 2

@@ -1,7 +1,7 @@
-"""The nodes of a Thrift document, and the linked schema: a document, those it includes, and what its names mean.
+"""The nodes of a Thrift document, and the linked schema: a document, its includes, and the targets of its names.
 
-A document is held statement by statement in immutable nodes, in which nothing is resolved. Nodes compare by
-meaning: the place in the text (`at`, an offset in characters) does not take part.
+A document consists of immutable nodes, one per statement, with unresolved names. Nodes are equal if their content is
+equal: the position in the text (`at`, an offset in characters) is not compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stele.errors import InvalidRequest
 
 
 class Requiredness(Enum):
-    """How a field is marked. DEFAULT is a field without a word: it is written when it is set, and never required."""
+    """How a field is marked. DEFAULT is a field without a keyword: it is written when it is set, and never required."""
 
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -22,7 +22,7 @@ class Requiredness(Enum):
 
 
 BASE_TYPES: Final = frozenset({"bool", "byte", "i8", "i16", "i32", "i64", "double", "string", "binary", "slist"})
-"""Words that are types by themselves. `uuid` is one too unless the document defines a type of that name."""
+"""Keywords of built-in types. `uuid` is one too unless the document defines a type of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ Annotations = tuple[Annotation, ...]
 
 @dataclass(frozen=True, slots=True)
 class BaseType:
-    """A built-in type by its word; `byte` is kept as written."""
+    """A built-in type, by its keyword. `byte` is kept as written."""
 
     name: str
     annotations: Annotations = ()
@@ -48,7 +48,7 @@ class BaseType:
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type by its name, `Order` or `shared.Order`."""
+    """Reference to a type by name, `Order` or `shared.Order`."""
 
     name: str
     at: int = field(default=0, compare=False)
@@ -56,7 +56,7 @@ class TypeName:
 
 @dataclass(frozen=True, slots=True)
 class ContainerType:
-    """list<x>, set<x> or map<k, v>; kind is the word, items the types inside."""
+    """list<x>, set<x> or map<k, v>. `kind` is the keyword, `items` the types inside."""
 
     kind: str
     items: tuple[ThriftType, ...]
@@ -76,7 +76,7 @@ class LiteralValue:
     value: bool | int | float | str
 
     def __eq__(self, other: object) -> bool:
-        """True is not 1, and 1 is not 1.0."""
+        """Compare by type and value: True differs from 1, and 1 from 1.0."""
         return isinstance(other, LiteralValue) and type(self.value) is type(other.value) and self.value == other.value
 
     def __hash__(self) -> int:
@@ -85,7 +85,7 @@ class LiteralValue:
 
 @dataclass(frozen=True, slots=True)
 class ValueName:
-    """A constant or an enum value by its name, `LIMIT`, `Color.RED` or `shared.Color.RED`."""
+    """Reference to a constant or an enum value by name, `LIMIT`, `Color.RED` or `shared.Color.RED`."""
 
     name: str
     at: int = field(default=0, compare=False)
@@ -93,7 +93,7 @@ class ValueName:
 
 @dataclass(frozen=True, slots=True)
 class ListValue:
-    """`[1, 2]`."""
+    """A list of values, `[1, 2]`."""
 
     items: tuple[Value, ...]
     at: int = field(default=0, compare=False)
@@ -101,7 +101,7 @@ class ListValue:
 
 @dataclass(frozen=True, slots=True)
 class MapValue:
-    """`{"a": 1}`, for maps and for structs."""
+    """Key-value pairs, `{"a": 1}`, for maps and for structs."""
 
     items: tuple[tuple[Value, Value], ...]
     at: int = field(default=0, compare=False)
@@ -116,7 +116,7 @@ Value = LiteralValue | ValueName | ListValue | MapValue
 class ThriftField:
     """A member of a struct, an argument or a thrown exception.
 
-    id is the number on the wire; implicit says that the author gave none, so that it was counted down from -1. boxed is
+    id is the number on the wire; implicit is True if the source has none, so that it was counted down from -1. boxed is
     the `&` after the type, xsd_attrs the attributes of the old XML generator (None: not written).
     """
 
@@ -137,7 +137,7 @@ class ThriftField:
 
 @dataclass(frozen=True, slots=True)
 class EnumValue:
-    """A name for a number; implicit says that the number was counted up from the value before."""
+    """A named number. `implicit` is True if the number was counted up from the value before."""
 
     name: str
     number: int
@@ -177,7 +177,7 @@ class Typedef:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A named value. Data do not contain it."""
+    """A named value. It does not occur in data."""
 
     name: str
     type: ThriftType
@@ -199,7 +199,7 @@ class ThriftEnum:
 
 @dataclass(frozen=True, slots=True)
 class Senum:
-    """The enum of texts that compilers before 0.10 knew: a string on the wire."""
+    """The enum of strings of compilers before 0.10: a string on the wire."""
 
     name: str
     values: tuple[str, ...]
@@ -210,7 +210,7 @@ class Senum:
 
 @dataclass(frozen=True, slots=True)
 class ThriftStruct:
-    """kind is struct, union or exception: one thing on the wire."""
+    """A struct, union or exception, by `kind`. All three are equal on the wire."""
 
     kind: str
     name: str
@@ -223,7 +223,7 @@ class ThriftStruct:
 
 @dataclass(frozen=True, slots=True)
 class ThriftService:
-    """A set of methods; extends names the service whose methods it has as well."""
+    """A set of methods. `extends` names the service whose methods it inherits."""
 
     name: str
     functions: tuple[ThriftFunction, ...]
@@ -240,7 +240,7 @@ Definition = Typedef | Const | ThriftEnum | Senum | ThriftStruct | ThriftService
 
 @dataclass(frozen=True, slots=True)
 class Include:
-    """Another document whose names can be used; prefix is what stands before the dot."""
+    """Another document whose names can be used with a prefix before the dot."""
 
     path: str
     doc: str = ""
@@ -248,7 +248,7 @@ class Include:
 
     @property
     def prefix(self) -> str:
-        """The file name without folders and without its last suffix."""
+        """File name without folders and without its last suffix."""
         file = self.path.rpartition("/")[2]
         return file.rpartition(".")[0] or file
 
@@ -263,7 +263,7 @@ class CppInclude:
 
 @dataclass(frozen=True, slots=True)
 class ThriftNamespace:
-    """Where generated code of one language goes; scope `*` means every language."""
+    """Target of the generated code of one language. Scope `*` means every language."""
 
     scope: str
     name: str
@@ -283,7 +283,7 @@ class ThriftDocument:
 
 
 # --- linked schemas ---------------------------------------------------------------------------------------------------
-# A linked schema: a document, those it includes, and what its names mean.
+# A linked schema: a document, its includes, and the targets of its names.
 
 STRING: Final = BaseType("string")
 UUID: Final = BaseType("uuid")
@@ -291,9 +291,9 @@ _ALIASES: Final = {"byte": BaseType("i8"), "slist": STRING}
 
 
 class ThriftUnit:
-    """One document with its tables of names; two units are equal when they are the same object.
+    """One document with its tables of names. Two units are equal only if they are the same object.
 
-    name is what includes call it, '' for the schema itself; includes holds the included units by prefix.
+    name is the path that includes use, '' for the schema itself; includes holds the included units by prefix.
     """
 
     def __init__(self, name: str, text: str, document: ThriftDocument) -> None:
@@ -319,21 +319,21 @@ class ThriftUnit:
         return [each for each in self.types.values() if isinstance(each, ThriftStruct)]
 
     def find_type(self, name: str) -> tuple[ThriftUnit, Typedef | ThriftEnum | Senum | ThriftStruct] | None:
-        """Return what a type name means here, and the unit it is defined in; None when it means nothing."""
+        """Return the definition of a type name in this scope, and its unit; None for an unknown name."""
         for unit, rest in self._lookup_places(name):
             if rest in unit.types:
                 return unit, unit.types[rest]
         return None
 
     def find_service(self, name: str) -> tuple[ThriftUnit, ThriftService] | None:
-        """Return what a service name means here."""
+        """Return the definition of a service name in this scope, and its unit; None for an unknown name."""
         for unit, rest in self._lookup_places(name):
             if rest in unit.services:
                 return unit, unit.services[rest]
         return None
 
     def find_value(self, name: str) -> tuple[ThriftUnit, Const] | tuple[ThriftUnit, ThriftEnum, EnumValue] | None:
-        """Return what the name of a constant or of an enum value means here."""
+        """Return the definition of the name of a constant or enum value, and its unit; None for an unknown name."""
         for unit, rest in self._lookup_places(name):
             if rest in unit.constants:
                 return unit, unit.constants[rest]
@@ -352,7 +352,7 @@ class ThriftUnit:
         return [(unit, rest) for unit in self.includes.get(prefix, ())] if prefix else [(self, rest)]
 
     def resolve_type(self, kind: ThriftType) -> ResolvedType:
-        """Return the type behind typedefs; `byte` is i8, `slist` and senums are string.
+        """Return the type with typedefs resolved. `byte` is i8, `slist` and senums are string.
 
         The unit must have been linked.
         """
@@ -373,14 +373,14 @@ class ThriftUnit:
 
 
 class ResolvedType(NamedTuple):
-    """A type without typedefs, and the unit in which the names inside it have their meaning."""
+    """A type with typedefs resolved, and the unit in which the names inside it are looked up."""
 
     unit: ThriftUnit
     node: BaseType | ContainerType | ThriftEnum | ThriftStruct
 
     @property
     def kind(self) -> str:
-        """The word of a built-in type or container, `enum` or `struct` (unions and exceptions too)."""
+        """Keyword of a built-in type or container, `enum` or `struct` (unions and exceptions too)."""
         match self.node:
             case BaseType():
                 return self.node.name
@@ -410,7 +410,7 @@ class ThriftSchema:
 
     @property
     def type_name(self) -> str:
-        """Name of the last struct or union, since dependencies come first; else of the last exception, or ''."""
+        """Name of the last struct or union, because dependencies come first; else of the last exception, or ''."""
         structs = self.unit.structs
         plain = [struct.name for struct in structs if struct.kind != "exception"]
         return (plain or [struct.name for struct in structs] or [""])[-1]

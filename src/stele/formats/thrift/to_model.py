@@ -1,4 +1,4 @@
-"""From a linked schema to the neutral model.
+"""Converts a linked schema to the neutral model.
 
 | Thrift | model |
 |---|---|
@@ -6,13 +6,13 @@
 | enum, senum | an enumeration with its numbers; a string |
 | struct, exception | a record |
 | union | a record whose fields are one group of which a datum has at most one |
-| list, set, map | an array, an array of unique items, a map (a list of entries where no scalar is the key) |
-| typedef | what it stands for |
+| list, set, map | an array, an array of unique items, a map (a list of entries if the key is not a scalar) |
+| typedef | its target type |
 | required | required, not nullable |
 | optional, or neither word | nullable, may be left out, null by default |
 | … with a default | not nullable, may be left out, with that default |
 
-Names of types have the namespace of the document before them: that of scope `*`, else that of Java, else none.
+Names of types begin with the namespace of the document: that of scope `*`, else that of Java, else none.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ from stele.formats.thrift.schema import (
 )
 
 MAX_DEPTH: Final = 64
-"""Containers inside each other in one type."""
+"""Most levels of nested containers in one type."""
 
 MAX_DEFAULT: Final = 10_000
-"""Values in one default; constants that use each other can stand for more than anyone can write."""
+"""Most values in one default. Nested constants can expand to very large values."""
 
 _LONGEST_PATH: Final = 500
 _SCALARS: Final = {
@@ -88,7 +88,7 @@ def to_model(schema: ThriftSchema, struct: str = "") -> tuple[Model, list[Loss]]
 
 
 class _SchemaReader:
-    """Turns structs into records, each once, breadth first: no path through structs makes it recurse."""
+    """Turns structs into records, each once, breadth first and without recursion."""
 
     def __init__(self, schema: ThriftSchema) -> None:
         self._schema = schema
@@ -114,7 +114,7 @@ class _SchemaReader:
     # --- names ------------------------------------------------------------------------------------------------------
 
     def _refer_to_named_type(self, kind: ResolvedType, path: str) -> str:
-        """Return the full name of a struct or enum, and queue it to be read when it is met for the first time."""
+        """Return the full name of a struct or enum. At its first use, queue it for conversion."""
         node = kind.node
         assert isinstance(node, ThriftStruct | ThriftEnum)
         known = self._names.get(id(node))
@@ -130,7 +130,7 @@ class _SchemaReader:
         return name
 
     def _claim_name(self, wanted: str, unit: ThriftUnit) -> str:
-        """Return the name, with a number behind it where a type of another document has it."""
+        """Return the name, with a number appended if a type of another document has it."""
         name, count = wanted, 1
         if name in self._taken and unit.name:
             name = f"{unit.name.rpartition('/')[2].partition('.')[0]}.{wanted}"
@@ -206,7 +206,7 @@ class _SchemaReader:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _read_type(self, unit: ThriftUnit, written: ThriftType, path: str, owner: str, depth: int) -> Type:
-        """Return the type of a field or inside a container; owner names the record of entries that a map may need."""
+        """Return the type of a field or of a container's items. `owner` names the entry record that a map may need."""
         if depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: containers are nested deeper than {MAX_DEPTH} levels")
         self._add_alias_losses(unit, written, path)
@@ -226,7 +226,7 @@ class _SchemaReader:
         return Array(self._read_type(kind.unit, node.items[0], f"{path}[]", f"{owner}Item", depth + 1))
 
     def _read_map(self, unit: ThriftUnit, node: ContainerType, path: str, owner: str, depth: int) -> Type:
-        """Return a map; one whose keys are no scalars is a list of entries."""
+        """Return a map, or a list of entries if the keys are not scalars."""
         value = self._read_type(unit, node.items[1], f"{path}{{}}", f"{owner}Value", depth + 1)
         key = self._read_type(unit, node.items[0], f"{path}{{}}.key", f"{owner}Key", depth + 1)
         if isinstance(key, Scalar):
@@ -242,7 +242,7 @@ class _SchemaReader:
         return Array(TypeReference(name))
 
     def _add_alias_losses(self, unit: ThriftUnit, written: ThriftType, path: str) -> None:
-        """Say which typedefs a type goes through, each once."""
+        """Report each typedef that a type refers to, once."""
         while isinstance(written, TypeName):
             target = unit.find_type(written.name)
             if target is None:
@@ -264,7 +264,7 @@ class _SchemaReader:
             self._add_loss(path, "ANNOTATION", f"Annotations of the {owner} are left out: {names}.")
 
     def _add_document_losses(self) -> None:
-        """What belongs to no struct: services, constants, namespaces, and types that are not reached."""
+        """Report what belongs to no struct: services, constants, namespaces, and unreachable types."""
         unit = self._schema.unit
         for service in unit.services.values():
             self._add_loss("", "SERVICE", f"The service {service.name} and its functions are no part of any data.")

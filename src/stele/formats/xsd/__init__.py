@@ -1,7 +1,7 @@
 """XML Schema (XSD 1.0 and 1.1): the format `xsd`.
 
-A document is read as 1.1 when it uses something of 1.1, else as 1.0. Nothing is ever fetched or opened: include, import
-and redefine lead into the texts handed in as references, by schemaLocation or by namespace.
+A document that uses something of 1.1 is read as 1.1, any other as 1.0. Nothing is fetched or opened: include, import
+and redefine refer to the given reference texts, by schemaLocation or by namespace.
 
 Source: docs/protocols/xsd.md.
 """
@@ -49,7 +49,7 @@ RULESETS = Rulesets(
 
 
 class XsdFormat:
-    """XML Schema behind the port of formats. Stateless, safe to share between threads; needs the extra `xsd`."""
+    """Implements the port `Format` for XML Schema. Stateless, safe to share between threads; needs the extra `xsd`."""
 
     name: str = "xsd"
     media_types: Sequence[str] = ("application/xsd+xml", "application/xml", "text/xml")
@@ -57,7 +57,7 @@ class XsdFormat:
     ruleset_summaries: Mapping[str, str] = RULESETS.summaries
 
     def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ParsedXsd:
-        """Parse a schema document; see `stele.formats.xsd.parse`. strict makes no difference.
+        """Parse a schema document; see `stele.formats.xsd.parse`. `strict` has no effect.
 
         Raises `MalformedSchema` and `UnresolvedReference` with line and column, `NotInstalled` without the extra.
         """
@@ -68,11 +68,11 @@ class XsdFormat:
         return canonicalize(parsed, form)
 
     def render(self, parsed: ParsedXsd, style: str) -> str | None:
-        """None: there is one representation only."""
+        """Return None: there are no other representations."""
         return None
 
     def fingerprints(self, parsed: ParsedXsd) -> Mapping[str, bytes]:
-        """`md5` and `sha256` of the CANONICAL form."""
+        """Return `md5` and `sha256` of the CANONICAL form."""
         text = canonicalize(parsed, TextForm.CANONICAL)
         return {
             "sha256": hashlib.sha256(text).digest(),
@@ -96,13 +96,13 @@ class XsdFormat:
         return build_outline(parsed)
 
     def locator(self, parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
-        """Return where in the outline a finding's path leads, through types and groups."""
+        """Return a function from a finding's path to its location in the outline, through types and groups."""
         from stele.formats.xsd.outline import build_locator
 
         return build_locator(parsed)
 
     def positions(self, parsed: ParsedXsd, text: bytes) -> Mapping[str, SourcePosition]:
-        """Return where declarations stand, by the paths of findings and of the outline."""
+        """Return the positions of declarations, by the paths of findings and of the outline."""
         from stele.formats.xsd.outline import locate_declarations
 
         return locate_declarations(parsed, text)
@@ -126,24 +126,24 @@ class XsdFormat:
         return arrow_schema(parsed)
 
     def codec(self, writer: ParsedXsd, reader: ParsedXsd | None = None) -> XsdCodec:
-        """Encodes and decodes documents; see `stele.formats.xsd.codec`."""
+        """Return a codec for documents; see `stele.formats.xsd.codec`."""
         from stele.formats.xsd.codec import XsdCodec
 
         return XsdCodec(writer, reader)
 
     def to_model(self, parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
-        """Return documents of a root element ('' is the first) in neutral words; see `stele.formats.xsd.to_model`."""
+        """Return the model of documents with a root element ('' is the first); see `stele.formats.xsd.to_model`."""
         from stele.formats.xsd.to_model import to_model
 
         return to_model(parsed, element)
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
-        """The rules of `lint`, each with a sentence."""
+        """Return the rules of `lint`, each with a sentence that explains it."""
         return _lint.RULES
 
     def lint(self, parsed: ParsedXsd, before: ParsedXsd | None = None) -> list[Finding]:
-        """Advice, as warnings; see `stele.formats.xsd.lint`."""
+        """Return advice, as warnings; see `stele.formats.xsd.lint`."""
         return _lint.lint(parsed, before)
 
 

@@ -1,10 +1,10 @@
-"""The table shape of documents whose root is the schema's first global element.
+"""Arrow schema of documents whose root is the schema's first global element.
 
 Complex type → struct of its attributes (`@name`) and elements, with `$` for text beside attributes; repeated element →
 list; elements and attributes that may be absent or nil → nullable; integers by range → int8 … int64, uint8 … uint64;
 decimal with digits → decimal128, without → string; float, double, boolean and binary → their own; dateTime with a
 required time zone → timestamp[us, UTC], all other dates and times (whose zone may differ) → string; list → list.
-What has no one column type (mixed content, wildcards, unions, types inside themselves) → string holding XML or text.
+Types without a single column type (mixed content, wildcards, unions, types inside themselves) → string of XML or text.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_DEPTH: Final = 40
-"""Levels of nesting that become columns; what lies deeper is a string of XML."""
+"""Most levels of nesting that become columns. Deeper content is a string of XML."""
 
 MAX_COLUMNS: Final = 10_000
-"""Columns at all levels together; what comes after is a string of XML."""
+"""Most columns, all levels together. Further content is a string of XML."""
 
 _RANGES: Final = tuple(
     (f"{sign}int{bits}", -(2 ** (bits - 1)) if not sign else 0, 2 ** (bits - (not sign)) - 1)
@@ -57,14 +57,14 @@ def arrow_schema(parsed: ParsedXsd) -> pa.Schema:
 
 
 class _ColumnBuilder:
-    """Turns types into column types."""
+    """Converts types to column types."""
 
     def __init__(self, parsed: ParsedXsd) -> None:
         self._side = SchemaSide(parsed.model, Algebra(), strict=False)
         self._columns = 0
 
     def column_type(self, kind: Any, above: tuple[int, ...]) -> pa.DataType:
-        """Return the column type of a type; above holds the types it lies in."""
+        """Return the column type of a type. `above` are the ids of the enclosing types."""
         import pyarrow as pa
 
         self._columns += 1
@@ -143,7 +143,7 @@ class _ColumnBuilder:
 
 
 def _is_always_there(term: Term, name: str | None) -> bool:
-    """Return whether every word of a content model has an element of that name."""
+    """Return whether every sequence that a content model allows has an element of that name."""
     match term.kind:
         case "leaf":
             return bool(term.label.name == name)

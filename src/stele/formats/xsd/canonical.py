@@ -1,8 +1,8 @@
 """The stable texts of a schema document, all of them Canonical XML 1.0 (attributes sorted, UTF-8, no declaration).
 
 PRINTED     without comments, and without white space that only indents
-NORMALIZED  the same: Canonical XML leaves no other freedom of style (the first global element is the root that tables
-            are made for, so even the order of definitions has a meaning here)
+NORMALIZED  the same: Canonical XML leaves no other freedom of style (the first global element is the root of
+            tables, so even the order of definitions has a meaning here)
 CANONICAL   without annotations, ids, and attributes of foreign namespaces: what validation needs
 """
 
@@ -35,7 +35,7 @@ def canonicalize(parsed: ParsedXsd, form: TextForm) -> bytes:
 
 
 def _remove_annotations(root: etree._Element) -> None:
-    """Take out what no validator looks at."""
+    """Remove annotations, ids and foreign attributes, which do not affect validation."""
     for annotation in list(root.iter(_XS + "annotation")):
         parent = annotation.getparent()
         if parent is not None:
@@ -47,7 +47,7 @@ def _remove_annotations(root: etree._Element) -> None:
 
 
 def _drop_blanks(root: etree._Element) -> None:
-    """Blank text means nothing but inside documentation and application information, which may hold mixed content."""
+    """Remove blank text, except in documentation and appinfo, which may hold mixed content."""
     for element in root.iter():
         if any(above.tag in _PROSE for above in element.iterancestors()):
             continue

@@ -1,4 +1,4 @@
-"""XML documents of a schema: encode, decode, validate. The payload is a UTF-8 document without a declaration."""
+"""Encodes, decodes and validates XML documents. The payload is a UTF-8 document without an XML declaration."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.xml_reader import MalformedXml, read_document, shorten_message
 
 MAX_FAULTS = 50
-"""Faults of one document that are told; more are counted only."""
+"""Most faults of one document that are listed. Further ones are only counted."""
 
 
 def find_faults(parsed: ParsedXsd, text: bytes) -> list[str]:
-    """Return why a document does not fit: `/path: reason`, at most `MAX_FAULTS`; empty when it fits."""
+    """Return why a document is invalid: `/path: reason`, at most `MAX_FAULTS`. Empty when it is valid."""
     try:
         return list(_iterate_faults(parsed, text))
     except MalformedXml as error:
@@ -50,7 +50,7 @@ def _iterate_faults(parsed: ParsedXsd, text: bytes) -> Iterator[str]:
             AttributeError,
             ArithmeticError,
         ) as fault:
-            # The library meets something it does not expect: such a document is not known to fit.
+            # The library failed on unexpected content: such a document does not count as valid.
             yield f"/: {shorten_message(str(fault))}"
 
 
@@ -72,7 +72,7 @@ _FAULTS: Final = (
     ArithmeticError,
     RecursionError,
 )
-"""What the library raises on data it does not expect."""
+"""Exceptions that the library raises on unexpected data."""
 
 _DEPTH: Final = 60
 
@@ -80,8 +80,8 @@ _DEPTH: Final = 60
 class XsdCodec:
     """Codec of one schema.
 
-    writer  what is written must be valid for it
-    reader  what is read must be valid for it (the writer's when None)
+    writer  written data must be valid for it
+    reader  data that is read must be valid for it (the writer's when None)
 
     A datum is a document (str or bytes), or a dict with the root's name as its only key, in xmlschema's default
     convention: attributes `@name`, text `$`, repeated elements as lists, prefixes as declared by `@xmlns:prefix`.
@@ -143,7 +143,7 @@ class XsdCodec:
         raise EncodeError("no small document was found that fits the schema")
 
     def _to_document(self, datum: Any) -> bytes:
-        """Return the document of a datum, not yet known to be valid. Raises `EncodeError`."""
+        """Return the document of a datum, not yet validated. Raises `EncodeError`."""
         if isinstance(datum, str):
             return datum.encode("utf-8", "replace")
         if isinstance(datum, bytes | bytearray | memoryview):

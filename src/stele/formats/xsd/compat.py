@@ -1,11 +1,11 @@
 """Ruleset `containment`: whether every document valid under the writer's schema is valid under the reader's.
 
-A worklist holds pairs of elements (see `findings.ElementPair`), each compared once, so recursive types end: a pair that
-is being compared counts as contained. An element's content is compared as a language over names (`content`, `terms`),
-its text and attributes as sets of texts (`simple_inclusion`). A difference is an error when a rule is exact or a
-document proves it, else a finding of level UNKNOWN: nothing undecided passes in silence.
+A worklist holds pairs of elements (see `findings.ElementPair`). Each pair is compared once, so recursive types end: a
+pair under comparison counts as contained. An element's content is compared as a language over names (`content`,
+`terms`), its text and attributes as sets of texts (`simple_inclusion`). A difference is an error when a rule is exact
+or a document proves it, else a finding of level UNKNOWN. Every undecided difference is reported.
 
-`xsi:type` counts where it names a complex type derived from the declared one. Documents that name the declared type
+`xsi:type` is considered if it names a complex type derived from the declared one. Documents that name the declared type
 itself, or a simple type, need no comparison of their own. Types of the writer whose names the reader lacks give a
 warning.
 """
@@ -29,17 +29,17 @@ from stele.formats.xsd.simple_type import valid_samples
 from stele.formats.xsd.xmlschema_adapter import accepts_text, local_name, type_name
 
 MAX_NODES: Final = 20_000
-"""Pairs of elements looked at in one check."""
+"""Most pairs of elements compared in one check."""
 
 MAX_STEPS: Final = 400_000
-"""Budget for content models in one check."""
+"""Budget for content models in one check, in steps."""
 
 MAX_SHARED_STEPS: Final = 1_500_000
-"""Budget for all of one check, content models, types and the patterns that samples are matched with: 3 to 5 seconds."""
+"""Budget in steps for all of one check: content models, types and matching of samples with patterns. 3 to 5 seconds."""
 
 
 def check_containment(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
-    """Return findings, in the order documents lead to them; none of level ERROR or UNKNOWN means contained."""
+    """Return findings in document order. Without an ERROR or UNKNOWN, the writer's schema is contained."""
     with writer.lock, reader.lock, share_budget(MAX_SHARED_STEPS):
         checker = _Checker(reader, writer)
         try:
@@ -50,7 +50,7 @@ def check_containment(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
 
 
 class _Checker:
-    """One comparison."""
+    """Comparison of two schemas."""
 
     def __init__(self, reader: ParsedXsd, writer: ParsedXsd) -> None:
         algebra = Algebra(steps=MAX_STEPS)
@@ -67,7 +67,7 @@ class _Checker:
         self.waiting: list[ElementPair] = []
 
     def compare_schemas(self) -> None:
-        """Look at every pair documents can reach."""
+        """Compare every pair of elements that documents can reach."""
         for name, element in self.writer_side.elements.items():
             if element.abstract:
                 continue
@@ -99,7 +99,7 @@ class _Checker:
         for derived in self.declarations.compare_declarations(node):
             self.add_pair(derived)
         if node.writer_type.abstract and node.writer_declaration is not None:
-            return  # only types derived from it occur, and they were put on the list
+            return  # only types derived from it occur, and they are queued
         if node.reader_type.abstract and node.reader_declaration is not None:
             self.report_abstract(node)
             return
@@ -155,7 +155,7 @@ class _Checker:
         self.compare_models(node)
 
     def compare_models(self, node: ElementPair) -> None:
-        """Compare two content models and queue the particles that meet."""
+        """Compare two content models and queue the pairs of particles that match the same name."""
         writer_term = (
             self.algebra.empty
             if isinstance(node.writer_type, XsdSimpleType)
@@ -263,7 +263,7 @@ class _Checker:
         )
 
     def report_refused_text(self, node: ElementPair, texts: list[str]) -> None:
-        """Report text where the reader takes none."""
+        """Report text where the reader allows none."""
         self.collector.report_finding(
             "TEXT_NOT_ALLOWED",
             node,

@@ -1,4 +1,4 @@
-"""Content models as terms over element names, and the names that tell two schemas apart."""
+"""Content models as terms over element names, and sample names that can differ between two schemas."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from stele.formats.terms import Algebra, BudgetExceeded, Term
 from stele.formats.xsd.xmlschema_adapter import BUILT_IN
 
 FOREIGN: Final = "urn:x-stele:elsewhere"
-"""A namespace no schema knows: names of it stand for all names nobody declares."""
+"""A namespace in no schema. Its names represent all undeclared names."""
 
 _MAX_DEPTH: Final = 40
 _XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 
 def _in_namespaces(components: Any, namespaces: set[str]) -> dict[str, Any]:
-    """Return the components of some namespaces; the library keeps those of the schema for schemas in the same map."""
+    """Return the components of some namespaces. The library's map also holds those of the XML Schema namespace."""
     return {name: one for name, one in components.items() if name.rpartition("}")[0].lstrip("{") in namespaces}
 
 
@@ -27,7 +27,7 @@ class Particle:
 
     name         `{namespace}local` of the element, None for a wildcard
     declaration  xmlschema's element or wildcard
-    hidden       names a wildcard leaves to declarations beside it (XSD 1.1: those win)
+    hidden       names that a wildcard does not match, because declarations beside it take precedence (XSD 1.1)
     """
 
     __slots__ = ("declaration", "group", "hidden", "name")
@@ -39,14 +39,14 @@ class Particle:
         self.hidden = hidden
 
     def matches(self, name: str) -> bool:
-        """Return whether an element of that name may stand here."""
+        """Return whether the particle matches an element of that name."""
         if self.name is not None:
             return self.name == name
         return name not in self.hidden and bool(self.declaration.is_matching(name, group=self.group))
 
 
 class SchemaSide:
-    """One schema as seen by a comparison.
+    """One schema of a comparison.
 
     With strict, open content does not match declared names, so content models allow less; without it, they allow more.
     """
@@ -62,7 +62,7 @@ class SchemaSide:
         self.attributes = _in_namespaces(model.maps.attributes, own | {_XML})
         """Global attributes by name."""
         self.types = _in_namespaces(model.maps.types, own)
-        """Named types but the built-in ones."""
+        """Named types, without the built-in ones."""
         self.namespaces = frozenset(own)
         """Namespaces the schema declares something in."""
         self._terms: dict[int, Term] = {}
@@ -153,7 +153,7 @@ def list_leaves(term: Term) -> Iterator[Particle]:
 
 
 class NameSampler:
-    """Names that tell two schemas apart: samples for wildcards, which match more names than can be walked."""
+    """Samples of element names for wildcards, which match more names than can be tried."""
 
     def __init__(self, writer: SchemaSide, reader: SchemaSide) -> None:
         self._writer = writer
@@ -165,9 +165,9 @@ class NameSampler:
         self._fresh = [f"{{{space}}}{fresh}" if space else fresh for space in sorted(spaces)]
 
     def list_names(self, leaf: Particle, others: Iterable[Particle], *, free: bool) -> list[str]:
-        """Return names that a writer's particle matches, as many as the reader's particles tell apart.
+        """Return names that a writer's particle matches: one for each case that the reader's particles distinguish.
 
-        free: the writer looks at nothing below, so a strict wildcard needs no declaration.
+        free: the writer does not validate content below, so a strict wildcard needs no declaration.
         """
         if leaf.name is not None:
             return [leaf.name]
@@ -186,7 +186,7 @@ class NameSampler:
 
     @staticmethod
     def _namespace_samples(leaf: Particle) -> list[str]:
-        """Return fresh names of the namespaces a wildcard lists."""
+        """Return new names in the namespaces that a wildcard lists."""
         if leaf.name is not None:
             return []
         spaces = [*leaf.declaration.namespace, *leaf.declaration.not_namespace]
@@ -201,22 +201,22 @@ def _is_abstract(declaration: Any | None) -> bool:
 
 
 Meetings = frozenset[tuple[Particle, str, Particle]]
-"""Particles that meet: the writer's, a name, the reader's."""
+"""Pairs of particles that match the same name: the writer's particle, the name, the reader's particle."""
 
 
 class ShapeProver:
-    """Proves inclusion by comparing the shapes of two terms, which huge counters do not slow down."""
+    """Proves inclusion by comparing the structure of two terms. Large occurrence bounds do not slow it down."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._known: dict[tuple[Term, Term], Meetings | None] = {}
 
     def prove_meetings(self, reader: Term, writer: Term) -> Meetings | None:
-        """Return the particles that meet when the shapes prove inclusion, else None. Raises `BudgetExceeded`."""
+        """Return the matching particles if the structure proves inclusion, else None. Raises `BudgetExceeded`."""
         key = (reader, writer)
         if key not in self._known:
             self._algebra.budget.spend_steps(4)
-            self._known[key] = None  # a proof may not rest on itself
+            self._known[key] = None  # a proof must not depend on itself
             self._known[key] = self._prove_pair(reader, writer)
         return self._known[key]
 

@@ -1,4 +1,4 @@
-"""What declarations say beside the content of elements: values, attributes, nil, derived types, constraints.
+"""Compares declarations apart from the content of elements: values, attributes, nil, derived types, constraints.
 
 Values are compared by their types, fixed values and defaults.
 """
@@ -24,11 +24,11 @@ _SAMPLE_UNITS: Final = 4
 
 
 class ValueConstraintChecker:
-    """Compares what texts two places allow, and notes what other checks need.
+    """Compares the texts that two declarations allow, and collects facts for other checks.
 
-    retyped   a value compares differently for the reader, so identity constraints may come out differently
-    ids_gone  identifiers of the writer are none for the reader
-    refers    references to identifiers meet such
+    retyped   a value compares differently for the reader, so identity constraints may have another result
+    ids_gone  some ID of the writer is not an ID for the reader
+    refers    an IDREF of the reader occurs
     """
 
     def __init__(self, collector: FindingCollector) -> None:
@@ -45,7 +45,7 @@ class ValueConstraintChecker:
         return declaration is not None and (declaration.default is not None or declaration.fixed is not None)
 
     def compare_text(self, node: ElementPair, writer: Any, reader: Any) -> None:
-        """Compare the text of two elements of simple content."""
+        """Compare the text of two elements with simple content."""
 
         def make_documents(texts: Iterator[str]) -> Iterator[Any]:
             return self._collector.documents_with_content(node, (ElementContent(text=text) for text in texts))
@@ -80,7 +80,7 @@ class ValueConstraintChecker:
         reader: Any,
         documents: Callable[[Iterator[str]], Iterator[Any]],
     ) -> None:
-        """Compare the texts that two places allow, their declarations' fixed values included."""
+        """Compare the texts that two declarations allow, including their fixed values."""
         self._note_retyping(writer, reader)
         fixed = None if writer_declaration is None else writer_declaration.fixed
         holds, refused_texts = self.prove_inclusion(writer, reader)
@@ -115,7 +115,7 @@ class ValueConstraintChecker:
             )
 
     def prove_inclusion(self, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
-        """Return whether inclusion is proved, else texts that only the writer's type allows."""
+        """Return whether inclusion is proved, and if not, texts that only the writer's type allows."""
         key = (id(writer), id(reader))
         if key not in self._known:
             proof = compare_simple_types(writer, reader, self._budget)
@@ -182,7 +182,7 @@ def _explain_refusal(witness: tuple[str, ...], writer: Any, reader: Any) -> str:
 
 
 def _describe_type(kind: Any) -> str:
-    """Return a simple type in a few words."""
+    """Return a short description of a simple type."""
     shape = shape_of(kind)
     base = shape.base or shape.variety
     facets = [f"pattern {' | '.join(step)[:60]}" for step in shape.patterns[:2]]
@@ -241,7 +241,7 @@ class AttributeChecker:
                 self._compare_attribute(node, name, known, self._any if known is None else known.type, reader)
 
     def _open_names(self, writer: _AttributeUses, reader: _AttributeUses) -> list[str]:
-        """Return names of attributes that the writer's wildcard allows, as many as the reader tells apart."""
+        """Return names that the writer's attribute wildcard allows: one for each case that the reader distinguishes."""
         assert writer.rest is not None
         spaces = {"", FOREIGN, *self._writer_side.namespaces, *self._reader_side.namespaces}
         for rest in (writer.rest, reader.rest):
@@ -326,7 +326,7 @@ _XS: Final = "{http://www.w3.org/2001/XMLSchema}"
 
 
 class DeclarationChecker:
-    """Compares declarations and finds the types that may stand in for the declared ones."""
+    """Compares declarations and finds types that may replace the declared ones."""
 
     def __init__(
         self,
@@ -402,7 +402,7 @@ class DeclarationChecker:
 
     @staticmethod
     def _can_stand_in(kind: Any, node: ElementPair) -> bool:
-        """Return whether the reader lets a type stand in for the one it declares."""
+        """Return whether the reader allows a type in place of the declared one."""
         blocked = node.reader_declaration is not None and kind.is_blocked(node.reader_declaration)
         return not blocked and not kind.abstract and bool(kind.is_derived(node.reader_type))
 
@@ -468,7 +468,7 @@ class DeclarationChecker:
                 self._report_undecided("ASSERTION_ADDED", node, f"The reader adds the assertion {test[:100]!r}.", test)
 
     def report_retyped_constraints(self) -> None:
-        """Report what only the whole comparison shows. Call it last."""
+        """Report findings that need the whole comparison. Call it last."""
         if self._sensitive is not None and self._texts.retyped:
             why = "Values have other types for the reader, so constraints and tests over them may come out differently."
             self._report_undecided("CONSTRAINT_RETYPED", self._sensitive, why)
@@ -497,7 +497,7 @@ def _alternative_test(alternative: Any) -> str:
 
 
 def _identity_key(one: Any) -> tuple[Any, ...]:
-    """Return an identity constraint as a value: kind, paths with their prefixes' meaning, and what it refers to."""
+    """Return an identity constraint as a comparable value: kind, paths, namespaces of prefixes, and reference."""
     paths = [one.selector.path if one.selector is not None else "", *(field.path for field in one.fields)]
     text = " ".join(paths)
     prefixes = tuple(sorted((p, ns) for p, ns in one.schema.namespaces.items() if p and f"{p}:" in text))

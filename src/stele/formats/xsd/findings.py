@@ -1,4 +1,4 @@
-"""Collects findings where two schemas differ, with a document as proof wherever one can be made."""
+"""Collects findings where two schemas differ, with a document as proof if one can be built."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_DOCUMENTS: Final = 400
-"""Documents made and validated in one check."""
+"""Most documents that are built and validated in one check."""
 
 MAX_FINDINGS: Final = 100
-"""Findings of one check."""
+"""Most findings of one check."""
 
 
 class ElementPair:
-    """A pair of elements to compare, and how a document gets there.
+    """A pair of elements to compare, and how a document reaches it.
 
     Attributes:
         name: Name of the element, as `{namespace}local`.
-        writer_declaration: The writer's declaration, None for an element that only a wildcard lets in.
-        writer_type: The type that holds for the writer: the declared one, one derived from it, or an alternative.
-        reader_declaration: The reader's declaration, None for an element that only a wildcard lets in.
-        reader_type: The type that holds for the reader.
-        parent: The pair of elements around this one, None for a root.
+        writer_declaration: The writer's declaration, None for an element that only a wildcard allows.
+        writer_type: The writer's effective type: the declared one, one derived from it, or an alternative.
+        reader_declaration: The reader's declaration, None for an element that only a wildcard allows.
+        reader_type: The reader's effective type.
+        parent: The pair of the enclosing elements, None for a root.
         particle: The particle of the parent's content, in the writer's schema, that leads here.
         free: Whether the writer's schema validates nothing here (`processContents="skip"`).
         path: Local names from the root, each after a slash.
@@ -72,7 +72,7 @@ class ElementPair:
 
     @property
     def root(self) -> ElementPair:
-        """The pair the document starts with."""
+        """The pair of root elements above this pair."""
         node = self
         while node.parent is not None:
             node = node.parent
@@ -80,7 +80,7 @@ class ElementPair:
 
     @property
     def key(self) -> tuple[int, int, int, int, bool]:
-        """Identity of the comparison: two pairs with the same key need comparing once."""
+        """Identity of the comparison. Of several pairs with the same key only one is compared."""
         return (
             id(self.writer_declaration),
             id(self.writer_type),
@@ -91,7 +91,7 @@ class ElementPair:
 
 
 class FindingCollector:
-    """Collects findings and tries documents as proofs of them."""
+    """Collects findings and tries to prove them with documents."""
 
     def __init__(self, writer: ParsedXsd, reader: ParsedXsd, writer_side: SchemaSide) -> None:
         self._writer = writer
@@ -103,7 +103,7 @@ class FindingCollector:
 
     @property
     def is_full(self) -> bool:
-        """Whether more findings would not be kept."""
+        """Whether further findings would be dropped."""
         return len(self.findings) >= MAX_FINDINGS
 
     def report_finding(
@@ -119,9 +119,9 @@ class FindingCollector:
         reader: str = "",
         writer: str = "",
     ) -> bool:
-        """Add a finding; return True when it is an error, or is there already.
+        """Add a finding. Return True when it is an error, or exists already.
 
-        A type without any document breaks nothing, so nothing is added for it.
+        A type without any valid document breaks nothing, so nothing is added for it.
 
         Args:
             rule: Identifier of the rule.
@@ -152,7 +152,7 @@ class FindingCollector:
         return level is Severity.ERROR
 
     def _find_witness(self, documents: Iterator[etree._Element]) -> tuple[str | None, bool]:
-        """Return the first document that only the writer's schema allows, and else whether both allowed one."""
+        """Return the first document that only the writer's schema allows, else None and whether both allowed one."""
         accepted = False
         for document in documents:
             if self._tried >= MAX_DOCUMENTS:
@@ -168,7 +168,7 @@ class FindingCollector:
     # --- documents ----------------------------------------------------------------------------------------------------
 
     def build_document(self, node: ElementPair, element: etree._Element) -> etree._Element:
-        """Return a document around an element for a node. Raises `NoDocument`."""
+        """Return a document that contains an element at the position of a node. Raises `NoDocument`."""
         while node.parent is not None:
             assert node.particle is not None
             before, after = self.builder.particles_around(node.parent.writer_type, node.particle)
@@ -181,7 +181,7 @@ class FindingCollector:
         return element
 
     def documents_with_content(self, node: ElementPair, contents: Iterable[ElementContent]) -> Iterator[etree._Element]:
-        """Yield documents in which the pair's element has each of some contents."""
+        """Yield documents in which the pair's element has each of the given contents."""
         for content in contents:
             yield self.build_document(
                 node, self.builder.build_element(node.name, node.writer_declaration, node.writer_type, content)

@@ -1,4 +1,4 @@
-"""Makes small documents of a schema: to show an author what breaks, and as examples."""
+"""Builds small documents of a schema, as examples and to show what a change breaks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from stele.formats.xsd.xmlschema_adapter import accepts_text
 
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 MAX_DEPTH: Final = 24
-"""Deepest documents that are made."""
+"""Most levels of elements in a built document."""
 
 MAX_CHILDREN: Final = 2_000
-"""Most children of one element that is made."""
+"""Most children of a built element."""
 
 
 class NoDocument(Exception):
-    """There is no small document of the type."""
+    """Raised when the type has no small document."""
 
 
 class InstanceStyle(NamedTuple):
-    """How much of what is optional is written: copies of what repeats (0: as few as allowed), and attributes."""
+    """How much optional content is written: copies of repeatable parts (0: as few as allowed), and attributes."""
 
     copies: int = 0
     attributes: bool = False
@@ -39,7 +39,7 @@ _MOST_TYPES: Final = 2_000
 
 
 class ElementContent(NamedTuple):
-    """What one element of a document must contain; None leaves it to the builder.
+    """Required content of one element of a document. None leaves it to the builder.
 
     children  elements in order
     text      character data; before the first child where there are children
@@ -52,11 +52,11 @@ class ElementContent(NamedTuple):
 
 
 ANY_CONTENT: Final = ElementContent()
-"""Whatever fits."""
+"""Any content that is valid."""
 
 
 class DocumentBuilder:
-    """Makes elements of one schema."""
+    """Builds elements of one schema."""
 
     def __init__(self, side: SchemaSide) -> None:
         self._side = side
@@ -134,7 +134,7 @@ class DocumentBuilder:
         return value
 
     def sample_value(self, kind: Any) -> str | None:
-        """Return a valid text of a simple type, another one each time for identifiers; None when none was found."""
+        """Return a valid text of a simple type, a new one for each ID; None when none was found."""
         if getattr(kind, "is_key", lambda: False)() and accepts_text(kind, "id0"):
             self._ids += 1
             return f"id{self._ids}"
@@ -189,7 +189,7 @@ class DocumentBuilder:
         )
 
     def is_inhabited(self, kind: Any) -> bool:
-        """Return whether the type has documents at all; a type whose documents would all be infinite has none."""
+        """Return whether the type has any finite document."""
         reached = {id(kind): kind}
         waiting = [kind]
         while waiting and len(reached) < _MOST_TYPES:
@@ -223,10 +223,10 @@ class DocumentBuilder:
     def _element_leaves(self, kind: Any) -> list[Particle]:
         return [] if simple_content(kind) is not None else list(list_leaves(self._side.content_term(kind)))
 
-    # --- which words there are --------------------------------------------------------------------------------------
+    # --- sequences of particles -------------------------------------------------------------------------------------
 
     def _can_build(self, kind: Any, depth: int) -> bool:
-        """Return whether elements of the type can be made with at most depth levels below."""
+        """Return whether elements of the type can be built with at most `depth` levels below."""
         if simple_content(kind) is not None:
             return True
         key = (id(kind), depth)
@@ -253,7 +253,7 @@ class DocumentBuilder:
         )
 
     def particles_around(self, kind: Any, target: Particle) -> tuple[list[Particle], list[Particle]]:
-        """Return particles before and after target in a short word of the type. Raises `NoDocument`."""
+        """Return the particles before and after target in a short valid sequence of the type. Raises `NoDocument`."""
         words = _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0)
         halves = words.word_through(self._side.content_term(kind), target)
         if halves is None:
@@ -261,7 +261,7 @@ class DocumentBuilder:
         return halves
 
     def shortest_rest(self, term: Term) -> list[Particle]:
-        """Return a short word of a term. Raises `NoDocument`."""
+        """Return a short sequence that a term allows. Raises `NoDocument`."""
         return _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0).shortest_word(term)
 
 
@@ -306,14 +306,14 @@ def _has_word(term: Term, can: Callable[[Particle], bool]) -> bool:
 
 
 class _Words:
-    """Short words of content models over the particles that can be made."""
+    """Finds short sequences of particles that content models allow, among the particles that can be built."""
 
     def __init__(self, can: Callable[[Particle], bool], copies: int) -> None:
         self._can = can
         self._copies = copies
 
     def shortest_word(self, term: Term) -> list[Particle]:
-        """Return one of the shortest words, or a richer one when copies are asked for. Raises `NoDocument`."""
+        """Return a shortest sequence, or a longer one if the style asks for copies. Raises `NoDocument`."""
         match term.kind:
             case "leaf":
                 return [term.label]

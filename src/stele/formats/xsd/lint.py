@@ -1,7 +1,7 @@
-"""Advice on XML Schemas; see `stele.formats.lint` for the rules all languages share and how to silence one.
+"""Lint rules for XML Schemas; see `stele.formats.lint` for common rules and how to silence one.
 
 Types and groups are UpperCamelCase; elements and attributes may be lowerCamelCase or UpperCamelCase: both are common. A
-path leads through the names of declarations: `/Order/line/@id`. Only the document itself is looked at.
+path consists of the names of declarations: `/Order/line/@id`. Only the document itself is checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _LintedDeclaration(NamedTuple):
 
 
 def lint(parsed: ParsedXsd, before: ParsedXsd | None) -> list[Finding]:
-    """Return what the rules object to, in the order of the document."""
+    """Return the findings, in the order of the document."""
     notes = LintReport()
     root = parsed.root
     quiet = _ignored_rules(root)
@@ -151,7 +151,7 @@ def _ignored_rules(node: etree._Element) -> frozenset[str]:
 def _check_recursion(
     notes: LintReport, root: etree._Element, scopes: Mapping[tuple[str, str], _LintedDeclaration]
 ) -> None:
-    """Types, groups and global elements inside themselves. Kind and local name are the key."""
+    """Report types, groups and global elements inside themselves. They are identified by kind and local name."""
     nodes = {
         (_symbol_space(child), child.get("name", "")): child
         for child in _child_elements(root)
@@ -175,7 +175,7 @@ def _symbol_space(node: etree._Element) -> str:
 
 
 def _list_references(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]:
-    """Yield what a declaration refers to; demanded: only what every content must have."""
+    """Yield the names that a declaration refers to. With `demanded`: only those that every content must have."""
     waiting = [node]
     while waiting:
         at = waiting.pop()
@@ -199,7 +199,7 @@ def _local_name(name: str) -> str:
 
 
 def _check_changes(notes: LintReport, root: etree._Element, before: etree._Element, quiet: frozenset[str]) -> None:
-    """Elements and attributes that are new and demanded, in a global declaration that was there before."""
+    """Report new required elements and attributes in a global declaration that existed before."""
     old = {place.path for place in _walk_declarations(before, quiet)}
     for place in _walk_declarations(root, quiet):
         node = place.node

@@ -1,8 +1,8 @@
-"""What a document declares, as it is written: elements, attributes, types and groups; and the fields of its documents.
+"""Declarations of a document as written: elements, attributes, types and groups; and the fields of its documents.
 
 Paths are those of findings: `/order` is a global element, `/order/@id` an attribute, `/type(Price)` a type. An
-anonymous type is part of what has it. Model groups are told by an attribute `content` of the declaration around them,
-nested ones by a node each; included and imported documents are not listed: they are documents of their own.
+anonymous type is part of its element or attribute. The outermost model group is the attribute `content` of its
+declaration; each nested group is a node. Included and imported documents are not listed: they are separate documents.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FACETS: Final = frozenset(
 _COUNTED: Final = frozenset(
     ["alternative", "any", "anyAttribute", "assert", "assertion", "defaultOpenContent", "openContent"]
 )
-"""Things without a name: counted from 1 where they stand."""
+"""Kinds of nodes without a name. They are counted from 1 within their parent."""
 
 _LINKS: Final = frozenset({"import", "include", "override", "redefine"})
 _QNAMES: Final = frozenset(["base", "itemType", "memberTypes", "ref", "refer", "substitutionGroup", "type"])
@@ -56,7 +56,7 @@ _USUAL: Final = {
     ("use", "optional"),
     *((word, "false") for word in ("abstract", "fixed", "mixed", "nillable", "inheritable")),
 }
-"""Attributes that say what would hold without them."""
+"""Attributes with their default values, which are left out."""
 
 
 def build_outline(parsed: ParsedXsd) -> list[OutlineNode]:
@@ -68,7 +68,7 @@ def build_outline(parsed: ParsedXsd) -> list[OutlineNode]:
 
 
 def locate_declarations(parsed: ParsedXsd, text: bytes) -> dict[str, SourcePosition]:
-    """Return where the declarations of the outline stand in the text, by path."""
+    """Return the source positions of the declarations of the outline, by path."""
     outliner = _Outliner()
     starts = list_element_starts(text)
     with parsed.lock:
@@ -78,7 +78,7 @@ def locate_declarations(parsed: ParsedXsd, text: bytes) -> dict[str, SourcePosit
 
 
 def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
-    """Return a function that follows paths of documents, which do not show the names of types and groups."""
+    """Return a function that resolves paths of documents, in which the names of types and groups do not occur."""
     uses: dict[str, tuple[str, ...]] = {}
     for node in build_outline(parsed):
         uses[node.path] = node.uses
@@ -98,7 +98,7 @@ def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
 
 
 def _find_below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str | None:
-    """Return the declaration of that name inside a declaration, or inside its type, base types and groups."""
+    """Return the path of a declaration with that name inside a declaration, its type, base types or groups."""
     waiting, seen = deque([path]), {path}
     while waiting:
         current = waiting.popleft()
@@ -113,7 +113,7 @@ def _find_below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str |
 
 
 class _Declaration:
-    """What is gathered about one declaration before it becomes a node, the parts of an anonymous type included."""
+    """Content of one declaration before it becomes a node, including the parts of an anonymous type."""
 
     def __init__(self, element: etree._Element) -> None:
         self.attributes: dict[str, str] = {}
@@ -122,7 +122,7 @@ class _Declaration:
         self.target = element.getroottree().getroot().get("targetNamespace", "")
 
     def take_attributes(self, element: etree._Element, prefix: str = "") -> None:
-        """The XML attributes of an element, names of types resolved."""
+        """Add the XML attributes of an element. Names of types are resolved."""
         for key, value in sorted(element.attrib.items()):
             word, text = str(key), str(value)
             if word == "name" or (word, text) in _USUAL:
@@ -134,12 +134,12 @@ class _Declaration:
             self.add_text(prefix + word, text)
 
     def add_text(self, word: str, text: str) -> None:
-        """Keep a text; a second one of the same word joins the first."""
+        """Add a text. A second text for the same word is appended to the first."""
         known = self.attributes.get(word)
         self.attributes[word] = text if known is None else f"{known} | {text}"
 
     def _readable_name(self, element: etree._Element, name: str) -> str:
-        """Return a name without its prefix: that of another namespace in braces, those of XML Schema as `xs:`."""
+        """Return a name without prefix. Another namespace is put in braces; names of XML Schema begin with `xs:`."""
         prefix, colon, local = name.rpartition(":")
         space = element.nsmap.get(prefix if colon else None, "")
         if space == _NAMESPACE:
@@ -148,7 +148,7 @@ class _Declaration:
 
 
 class _Outliner:
-    """Documents nest at most `text.MAX_DEPTH` deep, so that recursion is safe."""
+    """Builds the outline. Documents nest at most `xml_reader.MAX_DEPTH` deep, so recursion is safe."""
 
     def __init__(self) -> None:
         self.outline = OutlineBuilder()
@@ -166,7 +166,7 @@ class _Outliner:
     def _add_declaration(
         self, element: etree._Element, parent: str, inside: str, counts: defaultdict[str, int]
     ) -> None:
-        """A node for an element of the schema language, and nodes for what is inside it; inside names its group."""
+        """Add a node for an element of the schema language, and nodes for its content. `inside` names its group."""
         kind = _element_kind(element)
         if kind == "annotation":
             return
@@ -194,7 +194,7 @@ class _Outliner:
                 self._add_declaration(member, path, group, below)
 
     def _add_group(self, element: etree._Element, owner: str, inside: str, counts: defaultdict[str, int]) -> None:
-        """A model group inside another one; what is in it belongs to the same declaration, and says in which group."""
+        """Add a nested model group. Its members belong to the same declaration, and name their group."""
         kind = _element_kind(element)
         declaration = _Declaration(element)
         if inside:
@@ -212,10 +212,10 @@ class _Outliner:
             else:
                 self._add_declaration(member, owner, step, counts)
 
-    # --- what belongs to one declaration ----------------------------------------------------------------------------
+    # --- content of one declaration ---------------------------------------------------------------------------------
 
     def _gather_parts(self, element: etree._Element, declaration: _Declaration) -> None:
-        """Read what is inside a declaration into it, except for members, which get nodes of their own."""
+        """Collect the content of a declaration, except for members, which get nodes of their own."""
         self._gather_annotations(element, declaration)
         for inner in _child_elements(element):
             kind = _element_kind(inner)
@@ -243,7 +243,7 @@ class _Outliner:
                 declaration.members.append((inner, ""))
 
     def _gather_content(self, group: etree._Element, declaration: _Declaration) -> None:
-        """The outermost model group of a declaration, told by its attribute `content`."""
+        """Collect the outermost model group of a declaration as its attribute `content`."""
         bounds = [f"{word} {group.get(word)}" for word in ("minOccurs", "maxOccurs") if group.get(word, "1") != "1"]
         declaration.add_text("content", " ".join([_element_kind(group), *bounds]))
         self._gather_annotations(group, declaration)
@@ -252,7 +252,7 @@ class _Outliner:
         ]
 
     def _gather_annotations(self, element: etree._Element, declaration: _Declaration) -> None:
-        """The annotations of an element."""
+        """Collect the annotations of an element."""
         for note in element.iterchildren(f"{_XS}annotation"):
             for part in note.iterchildren(f"{_XS}documentation", f"{_XS}appinfo"):
                 text = " ".join("".join(str(piece) for piece in part.itertext()).split())
@@ -287,7 +287,7 @@ def _path_step(element: etree._Element, kind: str, name: str, counts: defaultdic
 
 
 def _used_path(word: str, element: etree._Element, name: str) -> str:
-    """Return path of what a name refers to, if it is of this document."""
+    """Return the path of what a name refers to, if it is in this document."""
     if word in ("ref", "substitutionGroup"):
         kind = _element_kind(element)
         return f"/{name}" if kind == "element" else f"/@{name}" if kind == "attribute" else f"/{kind}({name})"
@@ -302,9 +302,9 @@ _JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
 
 
 def list_fields(parsed: ParsedXsd) -> list[Field]:
-    """Return elements and attributes depth first, the root's name being the first part of a path.
+    """Return elements and attributes depth first. Paths begin with the root's name.
 
-    Repeated elements end in `[]`, attributes start with `@`; a type inside itself is not entered again.
+    Repeated elements end in `[]`, attributes start with `@`. A type inside itself is not entered again.
     """
     side = SchemaSide(parsed.model, Algebra(), strict=False)
     fields: dict[str, Field] = {}
@@ -345,7 +345,7 @@ def _fields_inside(side: SchemaSide, kind: Any) -> Iterator[tuple[str, XsdElemen
 
 
 def _default_json(component: Any) -> str | None:
-    """The default or fixed value of an element or attribute as JSON: numbers and booleans as such, else a string."""
+    """Return the default or fixed value of an element or attribute as JSON: a number, a boolean, else a string."""
     text = component.default if component.default is not None else component.fixed
     if text is None:
         return None
@@ -358,7 +358,7 @@ def _default_json(component: Any) -> str | None:
 
 
 def repeated_names(term: Any) -> set[str]:
-    """Return names of the elements of a content model that may occur more than once (or seem to)."""
+    """Return the names of the elements in a content model that occur, or seem to occur, more than once."""
     counts: dict[str, int] = {}
     waiting = [(term, 1)]
     steps = 0
@@ -374,7 +374,7 @@ def repeated_names(term: Any) -> set[str]:
 
 
 def type_word(kind: Any) -> str:
-    """Return the name of a type, or what an anonymous one is."""
+    """Return the name of a type, or a description of an anonymous one."""
     if kind.name:
         return local_name(kind.name)
     if isinstance(kind, XsdSimpleType):

@@ -1,4 +1,4 @@
-"""From the text of a schema to a model known to be sound, without a look at anything but the references."""
+"""Parsing: turns the text of a schema into a valid model, using only the given references."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_PATTERN_STEPS: Final = 500_000
 """Budget for reading the patterns of a schema and for matching defaults, fixed values and enumerations with them."""
 
 _RETRIED: Final = 2_000
-"""A schema that is no XSD 1.0 is tried as 1.1 when it has no more elements than this."""
+"""Most elements of a schema that is tried as 1.1 after it failed as 1.0."""
 
 _XS: Final = "{http://www.w3.org/2001/XMLSchema}"
 _NEW_IN_11: Final = frozenset(
@@ -45,7 +45,7 @@ _VERSION: Final = "{http://www.w3.org/2007/XMLSchema-versioning}minVersion"
 
 
 class ParsedXsd:
-    """A schema after parsing; immutable by convention, safe to share: `lock` guards what xmlschema keeps inside.
+    """A parsed schema. Immutable by convention, safe to share: `lock` guards the mutable state of xmlschema.
 
     model       xmlschema's object for the document with everything it includes and imports
     root        the document itself as a tree
@@ -75,9 +75,9 @@ class ParsedXsd:
 
 
 def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> ParsedXsd:
-    """Parse one document; references map a schemaLocation or a namespace to a text.
+    """Parse one document. `references` map a schemaLocation or a namespace to a text.
 
-    Raises `MalformedSchema` and `UnresolvedReference`, with line and column where there is a place.
+    Raises `MalformedSchema` and `UnresolvedReference`, with line and column if the position is known.
     """
     root = read_schema(text)
     roots = {label: _read_reference(label, body) for label, body in references.items()}
@@ -148,7 +148,7 @@ def _build_parsed(
         ArithmeticError,
         AssertionError,
     ) as error:
-        # Faults of the library on schemas it does not expect: still the schema's fault, so still a clear refusal.
+        # The library fails with these on invalid schemas that it does not check: refuse the schema.
         raise MalformedSchema(f"the schema cannot be understood: {shorten_message(str(error))}") from None
 
 
@@ -162,11 +162,11 @@ def _explain_error(error: Any, places: SourcePositions) -> MalformedSchema:
     return MalformedSchema(why, expected=expected) if twin is None else places.build_fault(twin, why, expected)
 
 
-# --- limits that must be known before a model is built ----------------------------------------------------------------
+# --- limits that are checked before a model is built ------------------------------------------------------------------
 
 
 def _check_limits(roots: list[etree._Element], places: SourcePositions) -> int:
-    """Refuse what would take the library too long, else count elements. Raises `MalformedSchema`."""
+    """Raise `MalformedSchema` for a schema that would take the library too long, else return the number of elements."""
     from stele.formats.xsd.xmlschema_adapter import explain_unsafe_test
 
     count = sum(1 for root in roots for _ in root.iter("*"))
@@ -211,7 +211,7 @@ _COUNTS: Final = frozenset(_XS + name for name in ("length", "minLength", "maxLe
 
 
 class _ContentSizes:
-    """Sizes of content models after expansion; names without their namespace, which can only overestimate."""
+    """Sizes of content models after expansion. Names are compared without namespace, which can only overestimate."""
 
     def __init__(self, roots: list[etree._Element], places: SourcePositions) -> None:
         self._places = places
@@ -234,7 +234,7 @@ class _ContentSizes:
                 yield from (inner for inner in child if inner.tag in kinds)
 
     def check_sizes(self) -> None:
-        """Raises `MalformedSchema`."""
+        """Raise `MalformedSchema` for a content model beyond the limits."""
         for key, elements in self._named.items():
             size, depth = self._named_size(key, ())
             if size > MAX_PARTICLES:
@@ -289,12 +289,12 @@ _LINKS = tuple(f"{{http://www.w3.org/2001/XMLSchema}}{word}" for word in ("impor
 
 
 def list_imports(text: bytes) -> list[str]:
-    """Return the locations that the document names."""
+    """Return the schema locations in the document."""
     locations = (element.get("schemaLocation", "").strip() for element in read_schema(text).iterchildren(*_LINKS))
     return list(dict.fromkeys(location for location in locations if location))
 
 
 def list_exports(text: bytes) -> list[str]:
-    """Return the target namespace, which an import without a location names."""
+    """Return the target namespace, by which an import without a location refers to the document."""
     namespace = read_schema(text).get("targetNamespace", "")
     return [namespace] if namespace else []

@@ -1,7 +1,7 @@
 """Regular expressions of XML Schema (part 2, appendix F), matched without backtracking.
 
-Patterns are parsed into terms. Python's engine is never given a user's pattern: `(a+)+b` takes it exponential time.
-Matching here walks a lazily built automaton; a text too long or a pattern too entangled for the budget does not match.
+Patterns are parsed into terms. User patterns never reach Python's engine: `(a+)+b` takes it exponential time.
+Matching here walks a lazily built automaton. A text or pattern that exceeds the budget does not match.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAME: Final = _NAME_START | charset_of([(0x2D, 0x2E), (0x30, 0x39), (0xB7, 0xB7
 
 
 def _from_codepoints(points: Sequence[int | tuple[int, int]]) -> CharSet:
-    """Return the set of code points of elementpath, which keeps single ones and half-open ranges."""
+    """Return the code points of an elementpath set, which holds single ones and half-open ranges."""
     return charset_of((point, point) if isinstance(point, int) else (point[0], point[1] - 1) for point in points)
 
 
@@ -65,7 +65,7 @@ def escape_set(letter: str) -> CharSet:
 
 @cache
 def property_set(name: str) -> CharSet:
-    """Return the set of a Unicode category (`Lu`) or block (`IsGreek`). Raises KeyError when there is none."""
+    """Return the characters of a Unicode category (`Lu`) or block (`IsGreek`). Raises KeyError for an unknown name."""
     try:
         subset = unicode_subset(name) if name.startswith("Is") else unicode_category(name)
     except (RegexError, KeyError):
@@ -74,19 +74,19 @@ def property_set(name: str) -> CharSet:
 
 
 _CHAR_STEPS: Final = 3
-"""What reading a character of a pattern costs, in steps."""
+"""Cost of parsing one character of a pattern, in steps."""
 
 _SINGLE: Final = {"n": "\n", "r": "\r", "t": "\t", **{char: char for char in "\\|.-^?*+{}()[]$/'\"#%&@!,:;=<>~_`"}}
-"""Single-character escapes. From `$` on the standard has none, but validators take them and schemas use them."""
+"""Single-character escapes. Those from `$` on are not in the standard, but validators accept and schemas use them."""
 
 _CACHED: Final = 20_000
 _MATCH_STEPS: Final = 300_000
 _MAX_REMEMBERED: Final = 50_000
-"""Steps of the terms of a compiled pattern, which lives as long as its schema: about 10 MiB."""
+"""Most cached steps of a compiled pattern, which lives as long as its schema: about 10 MiB."""
 
 
 class _Parser(PatternParser[Term]):
-    """The grammar of appendix F."""
+    """Parses the grammar of appendix F."""
 
     def __init__(self, algebra: Algebra, text: str, *, version: str) -> None:
         super().__init__(algebra, text)
@@ -135,7 +135,7 @@ class _Parser(PatternParser[Term]):
         raise self._syntax_error(f"an unknown escape \\{char}")
 
     def _parse_class(self) -> CharSet:
-        """After `[`, up to and including `]`."""
+        """Parse a character class from after `[` up to and including `]`."""
         self._enter_nesting()
         negated = self._peek() == "^"
         self._at += negated
@@ -179,17 +179,17 @@ class _Parser(PatternParser[Term]):
 def parse_pattern(algebra: Algebra, text: str, *, version: str = "1.0") -> Term:
     """Return the term of a pattern; its labels are `CharSet`s.
 
-    Raises `PatternError`, and `BudgetExceeded`: length counts.
+    Raises `PatternError`, and `BudgetExceeded`, because each character costs steps.
     """
     algebra.budget.spend_steps(_CHAR_STEPS * len(text))
     return _Parser(algebra, text, version=version).parse_all()
 
 
 class Pattern:
-    """A compiled pattern with the one method validators ask for."""
+    """A compiled pattern with `match`, the only method that validators call."""
 
     def __init__(self, text: str, *, version: str = "1.0") -> None:
-        """Raises `PatternError`."""
+        """Compile a pattern. Raises `PatternError`."""
         self.text = text
         self._algebra = make_algebra()
         try:
@@ -201,7 +201,7 @@ class Pattern:
         self._moves: dict[tuple[frozenset[Term], str], frozenset[Term]] = {}
 
     def match(self, text: str) -> bool | None:
-        """True when the whole text matches, else None, also past the budget of one text.
+        """Return True when the whole text matches, else None, also when the budget of one text is exceeded.
 
         Raises `SharedBudgetExceeded` inside work that has a budget of its own.
         """

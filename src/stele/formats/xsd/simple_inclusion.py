@@ -1,7 +1,7 @@
 """Inclusion of simple types: whether every text of one type is a text of another.
 
-The answer is a proof or nothing: facets are compared as values where both types count alike, and as languages
-where they restrict texts. What cannot be proved is left to a search for a counterexample (`stele.formats.xsd.compat`).
+The result is a proof or nothing. Facets are compared as values if both types compare values in the same way, and as
+languages if they restrict texts. For unproved cases `stele.formats.xsd.compat` searches a counterexample.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ MAX_STEPS: Final = 250_000
 """Budget of one comparison of languages."""
 
 MAX_UNITS: Final = 20_000
-"""Budget for all simple types of one check, in units of which a common machine does about 20 in a millisecond."""
+"""Budget for all simple types of one check, in units. A common machine does about 20 units per millisecond."""
 
 _STEPS_IN_UNIT: Final = 20
 _TEXT_UNITS: Final = 4
 
 
 class InclusionProof(NamedTuple):
-    """holds: inclusion is proved. hints: texts worth trying as counterexamples."""
+    """Result of a comparison. `holds`: inclusion is proved. `hints`: texts to try as counterexamples."""
 
     holds: bool
     hints: tuple[str, ...] = ()
 
 
 class SimpleTypeBudget:
-    """The budget of one check for simple types, and the verdicts on pairs known so far."""
+    """The budget of one check for simple types, with a cache of the verdicts on pairs."""
 
     def __init__(self) -> None:
         self.left = MAX_UNITS
         self.known: dict[tuple[int, int, frozenset[tuple[str, ...]]], InclusionProof] = {}
 
     def try_spend(self, units: int) -> bool:
-        """Spend units; False when none is left, so that what follows stays unproved."""
+        """Spend units. Return False when none is left; the caller then gives up the proof."""
         self.left -= units
         return self.left > 0
 
     def accepts_text(self, kind: Any, text: str) -> bool:
-        """Return whether a type takes a text; also False when the budget is spent."""
+        """Return whether a type accepts a text; also False when the budget is spent."""
         return self.try_spend(_TEXT_UNITS) and accepts_text(kind, text)
 
     @contextmanager
@@ -106,7 +106,7 @@ def compare_simple_types(
     steps: frozenset[tuple[str, ...]] = frozenset(),
     depth: int = 0,
 ) -> InclusionProof:
-    """Return whether the writer's simple type is proved to lie inside the reader's.
+    """Return whether the writer's simple type is proved to be included in the reader's.
 
     steps are pattern facets of enclosing unions that hold for the writer's texts too.
     """
@@ -126,7 +126,7 @@ def _compare_shapes(
         return _YES
     steps |= frozenset(mine.patterns)
     if mine.enumeration is not None and not any(accepts_text(writer, text) for text in mine.enumeration[:_MAX_VALUES]):
-        return _NO if len(mine.enumeration) > _MAX_VALUES else _YES  # nothing is allowed at all
+        return _NO if len(mine.enumeration) > _MAX_VALUES else _YES  # the writer allows no text
     texts = listed_texts(writer)
     if texts is not None:
         listed = _enumerated_texts(theirs)
@@ -195,7 +195,7 @@ def _is_padding_significant(writer: SimpleTypeShape, reader: SimpleTypeShape) ->
 
 
 def _has_known_facets(writer: SimpleTypeShape, reader: SimpleTypeShape, steps: frozenset[tuple[str, ...]]) -> bool:
-    """Return whether the writer has all facets of the reader's list or union itself."""
+    """Return whether the writer already has all facets that restrict the reader's list or union itself."""
     return reader.enumeration is None and set(reader.patterns) <= steps and reader.tests <= writer.tests
 
 
@@ -281,7 +281,7 @@ def _small_integers(algebra: Algebra, low: IntervalEnd | None, high: IntervalEnd
 def _compare_lexically(
     algebra: Algebra, writer: SimpleTypeShape, reader: SimpleTypeShape, steps: frozenset[tuple[str, ...]]
 ) -> InclusionProof:
-    """Whether the reader's lexical space, patterns and (for texts) lengths and enumeration let every text pass."""
+    """Compare the writer's texts with the reader's lexical space, patterns, and for texts lengths and enumeration."""
     wanted: list[Term] = []
     if not _is_lexically_below(writer.base, reader.base):
         if reader.base not in EXACT:
@@ -324,7 +324,7 @@ def _shortest_completion(algebra: Algebra, term: Term) -> str:
 
 
 def _is_lexically_below(writer: str, reader: str) -> bool:
-    """Return whether every lexical form of one built-in type is one of the other's by definition."""
+    """Return whether every lexical form of the writer's built-in type is one of the reader's by definition."""
     if writer == reader or reader in _FREE or writer in _BELOW.get(reader, frozenset()):
         return True
     if reader in _FLOATS:
@@ -338,7 +338,7 @@ def _is_lexically_below(writer: str, reader: str) -> bool:
 
 
 def _is_value_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
-    """Whether ranges, digits, enumerations of values and tests of the reader hold for every value of the writer."""
+    """Return whether every value of the writer satisfies the reader's ranges, digits, enumeration and assertions."""
     if not reader.tests <= writer.tests:
         return False
     if reader.base == "decimal" or reader.is_integral or reader.base in _FLOATS:
@@ -355,9 +355,9 @@ def _is_value_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
 
 
 def _is_end_implied(writer: SimpleTypeShape, facet: str, text: str) -> bool:
-    """Return whether an end of an interval of times or durations follows from one of the writer's.
+    """Return whether one of the writer's bounds implies this bound of times or durations.
 
-    The order is partial, but transitive; ends with and without a time zone are not compared.
+    The order is partial, but transitive. Bounds with and without a time zone are not compared.
     """
     decode = writer.parts[0].decode
     end = decode(text)
@@ -376,7 +376,10 @@ def _has_zone(text: str) -> bool:
 
 
 def _is_enumeration_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
-    """Compare enumerations of values other than texts by their spellings, which one built-in type reads alike."""
+    """Return whether the writer's enumeration is included in the reader's.
+
+    Values are compared by their spellings. This is valid because both have the same built-in type.
+    """
     if reader.enumeration is None:
         return True
     if writer.enumeration is None or writer.base != reader.base or reader.base in ("QName", "NOTATION"):

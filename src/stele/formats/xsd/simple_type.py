@@ -1,7 +1,7 @@
-"""What a simple type allows: its chain of restrictions as one value, and its texts.
+"""The constraints of a simple type: its chain of restrictions as one value, and its texts.
 
-The texts are a term over characters, exact for textual types, else possibly too wide, and samples to try: plain texts
-first, then those at the borders of what facets allow.
+The texts are a term over characters, exact for textual types, else possibly too wide. In addition there are sample
+texts: plain ones first, then those at the limits of the facets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stele.formats.xsd.regex import XML_CHARS, parse_pattern
 from stele.formats.xsd.xmlschema_adapter import XS, accepts_text
 
 TEXTUAL: Final = frozenset({"string", "normalizedString", "token", "language", "NMTOKEN", "Name", "NCName"})
-"""Built-in types whose values are their own (normalized) texts."""
+"""Built-in types whose values are their (normalized) texts."""
 
 INTEGERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "integer": (None, None),
@@ -49,14 +49,14 @@ _COLLECTED: Final = frozenset({"minInclusive", "minExclusive", "maxInclusive", "
 
 
 class IntervalEnd(NamedTuple):
-    """One end of an interval; exclusive is 1 when the value itself lies outside."""
+    """One end of an interval. `exclusive` is 1 when the value itself is not included."""
 
     value: Decimal
     exclusive: int
 
 
 class SimpleTypeShape(NamedTuple):
-    """A simple type.
+    """Constraints of a simple type.
 
     variety     any · atomic · list · union
     base        of an atomic type: local name of the built-in type it restricts
@@ -64,8 +64,8 @@ class SimpleTypeShape(NamedTuple):
     patterns    one entry per step of restriction: alternatives, all steps must match
     enumeration texts of the last enumeration, None without one
     bounds      (facet, text) of all ends of intervals, nearest first
-    lengths     least and greatest length (characters, bytes or items), None when free
-    digits      most digits in all and after the point, None when free
+    lengths     least and greatest length (characters, bytes or items), None when not limited
+    digits      most digits in all and after the point, None when not limited
     tests       assertions of XSD 1.1 and explicitTimezone, as texts
     white       preserve · replace · collapse
     version     version of XSD the patterns are written in
@@ -85,7 +85,7 @@ class SimpleTypeShape(NamedTuple):
 
     @property
     def is_textual(self) -> bool:
-        """Whether values are texts: two different (normalized) texts are two values."""
+        """Whether values are texts, so that different (normalized) texts are different values."""
         return self.variety == "atomic" and self.base in TEXTUAL
 
     @property
@@ -158,7 +158,7 @@ class _FacetCollector:
         self.white: str | None = None
 
     def add_facets(self, kind: XsdAtomicRestriction) -> None:
-        """Take in the facets of one step."""
+        """Add the facets of one step."""
         for tag, facet in kind.facets.items():
             if not isinstance(tag, str) or not tag.startswith(XS):
                 continue
@@ -229,7 +229,7 @@ def _round_to_whole(limit: IntervalEnd, *, up: bool, shape: SimpleTypeShape) -> 
         return limit
     whole = int(limit.value.to_integral_value(rounding="ROUND_CEILING" if up else "ROUND_FLOOR"))
     if limit.exclusive and whole == limit.value:
-        whole += 1 if up else -1  # as int: Decimal would round what is longer than its precision
+        whole += 1 if up else -1  # as int: Decimal would round numbers beyond its precision
     return IntervalEnd(Decimal(whole), 0)
 
 
@@ -263,13 +263,13 @@ LEXICAL: Final[dict[str, str]] = {
     "gDay": rf"---[0-9]{{2}}{_ZONE}",
     "duration": r"-?P[0-9YMDTHS.]+",
 }
-"""Lexical spaces as patterns. Those of dates, durations and base64 are wider than the truth."""
+"""Lexical spaces as patterns. Those of dates, durations and base64 are too wide."""
 
 EXACT: Final = frozenset(
     {"string", "normalizedString", "token", "boolean", "decimal", "float", "double", "language", "NMTOKEN", "Name"}
     | {"NCName", "hexBinary", *INTEGERS}
 )
-"""Built-in types whose entry is their lexical space exactly (values' ranges aside)."""
+"""Built-in types whose pattern is exactly their lexical space (apart from ranges of values)."""
 
 
 def lexical_space(algebra: Algebra, base: str) -> Term:
@@ -279,12 +279,12 @@ def lexical_space(algebra: Algebra, base: str) -> Term:
 
 
 def any_text(algebra: Algebra, least: int = 0, most: int | None = None) -> Term:
-    """Return every text of some length."""
+    """Return the term of all texts with a length in this range."""
     return algebra.make_repeat(algebra.make_leaf(XML_CHARS), least, most)
 
 
 def pattern_alternatives(algebra: Algebra, patterns: tuple[str, ...], version: str) -> Term:
-    """Return one step of patterns. Raises `BudgetExceeded` for what was never a pattern."""
+    """Return the term of one step of patterns. Raises `BudgetExceeded` for an invalid pattern."""
     try:
         return algebra.make_choice(parse_pattern(algebra, text, version=version) for text in patterns)
     except PatternError:
@@ -301,7 +301,7 @@ def normalize_space(text: str, white: str) -> str:
 
 
 def text_language(algebra: Algebra, shape: SimpleTypeShape) -> Term:
-    """Return all (normalized) texts of an atomic type, or more. Raises `BudgetExceeded`."""
+    """Return the term of all (normalized) texts of an atomic type, possibly too wide. Raises `BudgetExceeded`."""
     if shape.enumeration is not None and shape.is_textual:
         return algebra.make_choice(
             literal_text(algebra, normalize_space(text, shape.white)) for text in shape.enumeration
@@ -466,7 +466,7 @@ def _pattern_samples(shape: SimpleTypeShape) -> Iterator[str]:
 
 
 def list_words(algebra: Algebra, start: Term, *, width: int = 400) -> Iterator[str]:
-    """Yield words of a term over characters, shortest first, not all of them. Raises `BudgetExceeded`."""
+    """Yield some words of a term over characters, shortest first. Raises `BudgetExceeded`."""
     budget = StepBudget(3_000)
     layer: dict[Term, str] = {start: ""}
     while layer:

@@ -1,4 +1,4 @@
-"""From XML Schema to the neutral model: documents with one global element as root.
+"""Converts XML Schema to the neutral model: documents with one global element as root.
 
 | XML Schema | model |
 |---|---|
@@ -12,20 +12,20 @@
 | xs:documentation | documentation |
 | boolean, float, double | boolean, float32, float64 |
 | byte to unsignedLong | integers of the same width |
-| integer and its kin | one of 32 or 64 bits where facets bound it on both sides, else one of any size |
+| integer and its derived types | one of 32 or 64 bits where facets bound it on both sides, else one of any size |
 | decimal | a decimal; of bounded precision when totalDigits and fractionDigits say so |
-| string and its kin, anyURI, QName, the parts of dates | string |
+| string and its derived types, anyURI, QName, the parts of dates | string |
 | a text type with an enumeration | an enumeration |
-| hexBinary, base64Binary | bytes; a fixed type where one length is demanded |
-| date, time, dateTime | a date, a time, a wall-clock time; a point in time where a time zone is demanded |
+| hexBinary, base64Binary | bytes; a fixed type where one length is required |
+| date, time, dateTime | a date, a time, a timestamp without time zone; one in UTC where a time zone is required |
 | duration, yearMonthDuration | a span of months, days and milliseconds |
 | dayTimeDuration | a span of exact length |
 | list, union | an array, a union of the distinct types of its members |
 
 Full names of types begin with the namespace in the order of Java packages: `http://acme.com/orders` is
-`com.acme.orders`. Elements and attributes go by their local names; what would be alike is numbered.
+`com.acme.orders`. Elements and attributes have their local names; equal names are numbered.
 
-Facets become constraints where JSON Schema has a word for them.
+Facets become constraints if JSON Schema has a keyword for them.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ from stele.formats.xsd.simple_type import INTEGERS, TEXTUAL, SimpleTypeShape, sh
 from stele.formats.xsd.xmlschema_adapter import XS, local_name
 
 MAX_DEPTH: Final = 100
-"""Groups inside each other; the parser takes fewer."""
+"""Most levels of nested groups. The parser allows fewer."""
 
 
 class Occurrence(NamedTuple):
-    """An element below another one.
+    """A child element.
 
     required  every document has at least one
-    many      there may be more than one; low and high are its bounds when it alone has them, else None
-    group     name of the choice it is a branch of, ''
+    many      there may be more than one; low and high are its own bounds, None if it has none
+    group     name of the choice it is a branch of, '' for none
     """
 
     name: str
@@ -95,7 +95,7 @@ class Occurrence(NamedTuple):
 
 
 class OccurrenceLister:
-    """Lists the elements of content models and reports what the list loses."""
+    """Lists the elements of content models and reports what the list cannot express."""
 
     def __init__(self, losses: list[Loss]) -> None:
         self._losses = losses
@@ -130,7 +130,7 @@ class _ContentWalk:
     """A walk through one content model.
 
     Attributes:
-        found: The elements met.
+        found: The elements in it.
         heads: Names of elements with a substitution group.
         any: Whether there are wildcards.
         repeated: Whether a group of several elements may occur more than once.
@@ -144,7 +144,7 @@ class _ContentWalk:
         self._choices = 0
 
     def walk_group(self, group: Any, *, required: bool, many: bool, group_name: str = "", depth: int) -> None:
-        """Everything in a group; depth counts the groups around it. Raises `TooLarge`."""
+        """Collect the elements of a group. `depth` is the number of enclosing groups. Raises `TooLarge`."""
         if depth > MAX_DEPTH:
             raise TooLarge(f"groups are nested deeper than {MAX_DEPTH} levels")
         items = [item for item in group if item.max_occurs != 0]
@@ -198,7 +198,7 @@ class _ContentWalk:
 
 
 def _substitution_options(item: Any) -> dict[str, Any]:
-    """Return the elements that may stand where a particle is: its own, or those of its substitution group."""
+    """Return the elements that may replace a particle: its own, or those of its substitution group."""
     if item.ref is None:
         return {item.name: item}
     options = {item.name: item.ref} if not item.ref.abstract else {}
@@ -222,7 +222,7 @@ def _merge_occurrences(occurrences: list[Occurrence]) -> list[Occurrence]:
 
 
 MAX_FIELDS: Final = 50_000
-"""Fields of all records together."""
+"""Most fields of all records together."""
 
 _LONGEST_PATH: Final = 500
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -248,7 +248,7 @@ def to_model(parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
 
 
 class _ModelBuilder:
-    """Turns complex types into records, each once, breadth first: no path through types makes it recurse."""
+    """Turns complex types into records, each once, breadth first and without recursion."""
 
     def __init__(self, parsed: ParsedXsd) -> None:
         self._losses: list[Loss] = []
@@ -291,7 +291,7 @@ class _ModelBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _convert_type(self, kind: Any, path: str, hint: str) -> Type:
-        """Return the type of an element; hint is the name of an anonymous one."""
+        """Return the type of an element. `hint` is the name for an anonymous type."""
         if isinstance(kind, XsdSimpleType):
             return self._simple.convert_type(kind, path, self._full_name(kind, hint))
         if kind.name == f"{XS}anyType":
@@ -313,7 +313,7 @@ class _ModelBuilder:
         return TypeReference(known)
 
     def _full_name(self, kind: Any, hint: str) -> str:
-        """Return the full name for a type: its own, or that of the place where it is declared."""
+        """Return the full name for a type: its own, or one derived from the place of its declaration."""
         if not kind.name:
             return hint if "." in hint or not self._space else f"{self._space}.{hint}"
         space = _package_name(kind.name[1:].partition("}")[0]) if kind.name.startswith("{") else ""
@@ -432,7 +432,7 @@ class _ModelBuilder:
         return name
 
     def _add_declaration_losses(self, element: Any, path: str) -> None:
-        """Report what a declaration says beside its type."""
+        """Report properties of a declaration that the model cannot express."""
         for one in element.identities:
             self._add_loss(path, "IDENTITY", f"The constraint {local_name(one.name)!r} is not checked.")
         if getattr(element, "alternatives", ()):
@@ -442,7 +442,7 @@ class _ModelBuilder:
 
 
 def _package_name(namespace: str) -> str:
-    """Return a namespace as a dotted name: the host turned round, then the path; '' for none."""
+    """Return a namespace as a dotted name: the reversed host, then the path; '' for none."""
     parsed = urlsplit(namespace) if "://" in namespace else None
     host = ""
     if parsed is None:
@@ -455,7 +455,7 @@ def _package_name(namespace: str) -> str:
 
 
 MAX_TYPE_DEPTH: Final = 16
-"""Lists and unions inside each other; what lies deeper is text."""
+"""Most levels of nested lists and unions. Deeper ones are text."""
 
 _WIDTHS: Final = {
     "byte": ScalarKind.INT8,
@@ -485,13 +485,13 @@ _TIMES: Final[dict[str, Type]] = {
 }
 _BINARY: Final = frozenset({"hexBinary", "base64Binary"})
 _BIGGEST: Final = 400
-"""Digits of a bound that is kept as a constraint."""
+"""Most digits of a bound that becomes a constraint."""
 _FOREIGN: Final = re.compile(r"\\[iIcCpP]|-\[|[\^$]")
 """Parts of a pattern that the regular expressions of JSON Schema lack or read otherwise."""
 
 
 class SimpleTypeConverter:
-    """Turns simple types into types; enumerations and fixed types are declared under a name that free makes unique."""
+    """Converts simple types. Enumerations and fixed types are declared under a name that `free` makes unique."""
 
     def __init__(self, losses: list[Loss], types: dict[str, NamedType], free: Callable[[str], str]) -> None:
         self._losses = losses
@@ -500,7 +500,7 @@ class SimpleTypeConverter:
         self._known: dict[int, str] = {}
 
     def convert_type(self, kind: Any, path: str, name: str, depth: int = 0) -> Type:
-        """Return the type of a simple type; name is the one it wants if it has to be declared."""
+        """Return the type of a simple type. `name` is the preferred name if it has to be declared."""
         shape = shape_of(kind)
         if shape.variety == "any" or depth > MAX_TYPE_DEPTH:
             self._add_loss(path, "ANY", "Any text may stand here.")
@@ -517,7 +517,7 @@ class SimpleTypeConverter:
         self._losses.append(Loss(path, what, why, data))
 
     def _named_type(self, kind: Any, shape: SimpleTypeShape, name: str) -> Type | None:
-        """Return an enumeration of texts, or bytes of one length."""
+        """Return an enumeration for texts with an enumeration, a fixed type for bytes of one length, else None."""
         low, high = shape.lengths
         listed = shape.enumeration if shape.base in TEXTUAL else None
         one_length = shape.base in _BINARY and low is not None and low == high
@@ -645,7 +645,7 @@ class SimpleTypeConverter:
 
 
 def _bound_constraints(shape: SimpleTypeShape) -> dict[str, Any]:
-    """Return least and greatest value, beyond what the width of the type says."""
+    """Return the least and greatest value, unless the width of the type implies them."""
     constraints: dict[str, Any] = {}
     own = INTEGERS.get(shape.base, (None, None))
     ends = value_interval(shape._replace(digits=(None, None)) if shape.base == "decimal" else shape)

@@ -1,4 +1,4 @@
-"""Reads untrusted XML: no document type, no entity, no file, no network, bounded in every direction."""
+"""Reads untrusted XML: no document type, no entity, no file, no network, and all sizes are limited."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ATTRIBUTES: Final = 500
 
 
 class MalformedXml(ValueError):
-    """The bytes are no XML document, or none that is read here; line and column count from 1, None when nowhere."""
+    """Raised for bytes that are not XML, or XML that is refused here. Line and column count from 1, None if unknown."""
 
     def __init__(self, why: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(why)
@@ -53,7 +53,7 @@ class _SafetyScan:
             raise error if isinstance(error, MalformedXml) else MalformedXml(f"not readable: {error}", 1, 1) from None
 
     def _explain_error(self, code: int) -> str:
-        """Return what is wrong, and in which element."""
+        """Return a description of the error, and in which element it is."""
         reason = expat.ErrorString(code).removeprefix("not well-formed ").strip("()")
         inside = f" inside <{self._open[-1][:100]}>" if self._open else ""
         if reason == "mismatched tag":
@@ -145,20 +145,20 @@ def _source_line(element: etree._Element) -> int | None:
 
 
 def shorten_message(message: str) -> str:
-    """Return a message of the library, bounded and on one line."""
+    """Return a message of the library, shortened and on one line."""
     message = " ".join(message.split())
     return message if len(message) <= 300 else message[:300] + "…"
 
 
 class SourcePositions:
-    """Where elements of several documents start, computed on demand."""
+    """Start positions of the elements of several documents, computed on demand."""
 
     def __init__(self, documents: Iterable[tuple[etree._Element, bytes]]) -> None:
         self._texts = {id(root): text for root, text in documents}
         self._roots: dict[str, etree._Element] = {}
 
     def document_text(self, root: etree._Element) -> str:
-        """Return a document as text for the library, whose trees do not mix with lxml's."""
+        """Return a document as text for the library, which cannot use lxml's trees."""
         from lxml import etree
 
         for known, other in self._roots.items():
@@ -178,7 +178,7 @@ class SourcePositions:
         return next((one for one, other in zip(mine, theirs, strict=False) if other is element), None)
 
     def find_position(self, element: etree._Element) -> tuple[int | None, int | None]:
-        """Return line and column, from 1; None for an element of no known document."""
+        """Return line and column, from 1; None for an element of an unknown document."""
         root = element.getroottree().getroot()
         text = self._texts.get(id(root))
         if text is None:
@@ -189,13 +189,13 @@ class SourcePositions:
         return _source_line(element), None
 
     def build_fault(self, element: etree._Element, why: str, expected: str | None = None) -> MalformedSchema:
-        """Return the error that refuses an element."""
+        """Return the error for a refused element."""
         line, column = self.find_position(element)
         path = element.getroottree().getpath(element)
         return MalformedSchema(why, line=line, column=column, path=path, expected=expected)
 
     def build_unresolved(self, element: etree._Element, why: str) -> UnresolvedReference:
-        """Return the error for a reference that leads nowhere."""
+        """Return the error for a reference without target."""
         line, column = self.find_position(element)
         expected = "a reference named by that schemaLocation or by its namespace"
         return UnresolvedReference(why, line=line, column=column, expected=expected)

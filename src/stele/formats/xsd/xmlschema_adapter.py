@@ -1,6 +1,6 @@
-"""How `xmlschema` is used here: as the object model and the validator, cut off from files, network and backtracking.
+"""Adapter to `xmlschema`: the object model and the validator, without access to files, network and backtracking.
 
-Its messages are rephrased for authors in this module and nowhere else.
+Its error messages are rephrased for schema authors only in this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stele.formats.xsd.xml_reader import SourcePositions
 
 
 class Rephrased(NamedTuple):
-    """A sentence about a fault, and what was expected where that is known."""
+    """A sentence about a fault, and the expected content if known."""
 
     why: str
     expected: str | None = None
@@ -86,7 +86,7 @@ _RULES: Final = tuple(
 
 
 def rephrase_message(message: str) -> Rephrased:
-    """Return a message of the library in words for authors; the message itself where no rule matches."""
+    """Return a message of the library in words for schema authors; the message itself if no rule matches."""
     for pattern, words in _RULES:
         match = pattern.fullmatch(message)
         if match is not None:
@@ -113,7 +113,7 @@ ReferenceTrees = Mapping[str, Tree]
 
 
 class BoundedPatterns(XsdPatternFacets):
-    """The pattern facet on our own matcher: user patterns never reach a backtracking engine."""
+    """The pattern facet with Stele's own matcher: user patterns never reach a backtracking engine."""
 
     patterns: list[Any]
 
@@ -126,7 +126,7 @@ class BoundedPatterns(XsdPatternFacets):
 
 
 class OfflineLoader(SchemaLoader):
-    """Finds included and imported documents among the references and nowhere else."""
+    """Finds included and imported documents only among the references."""
 
     roots: ReferenceTrees
     own_name: str
@@ -219,7 +219,7 @@ class Schema11(XMLSchema11):
 
 
 def build_schema(root: Tree, roots: ReferenceTrees, places: SourcePositions, *, name: str, version: str) -> Any:
-    """Return the model of a document. Raises what xmlschema raises, and `UnresolvedReference`."""
+    """Return the model of a document. Raises the errors of xmlschema, and `UnresolvedReference`."""
     loader = type("Loader", (OfflineLoader,), {"roots": roots, "own_name": name, "own_root": root, "places": places})
     kind: Callable[..., Any] = Schema11 if version == "1.1" else Schema10
     return kind(places.document_text(root), loader_class=loader, use_fallback=False, allow="none")
@@ -238,9 +238,9 @@ _LOOP: Final = re.compile(r"\b(?:for|some|every)\s+\$")
 
 
 def explain_unsafe_test(test: str) -> str | None:
-    """Return what in an assertion or alternative could run for long or reach outside; None when it is harmless.
+    """Return what makes an assertion or alternative unsafe: long run time or outside access; None if it is safe.
 
-    Only such XPath is evaluated: no regular expressions, no ranges, no documents, one loop at most.
+    Only safe XPath is evaluated: no regular expressions, no ranges, no documents, one loop at most.
     """
     if len(test) > 4000:
         return "it is longer than 4000 characters"
@@ -258,7 +258,10 @@ def explain_unsafe_test(test: str) -> str | None:
 
 
 def accepts_text(kind: Any, text: str) -> bool:
-    """Whether a simple type takes a text; no where the library stumbles over one (a number no float can hold)."""
+    """Return whether a simple type accepts a text.
+
+    False also if the library fails on it, for example on a number that no float can hold.
+    """
     try:
         return bool(kind.is_valid(text))
     except (ValueError, TypeError, ArithmeticError, KeyError, AttributeError):

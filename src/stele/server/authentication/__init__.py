@@ -1,4 +1,4 @@
-"""How a request proves who sends it.
+"""Authentication of requests.
 
 See docs/how-to/authenticate.md.
 """

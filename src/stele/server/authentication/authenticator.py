@@ -1,8 +1,8 @@
-"""Who sends a request, by the methods that are on at the port it came to.
+"""Determines the sender of a request, by the methods that are on at the port it came to.
 
-What is verified once is remembered (`KnownCredentials`), and counts for as long as what proved it is in force: the hash
-in the password file, the API key in the log, the issuer's keys. Passwords and tokens are verified in threads, few at a
-time for each address, once for all requests that wait for the same credentials.
+Verified credentials are cached (`KnownCredentials`). They count for as long as their proof is in force: the hash in the
+password file, the API key in the log, the issuer's keys. Passwords and tokens are verified in threads, few at a
+time for each address, and once for all requests that wait for the same credentials.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
 
 _FRESH_SECONDS: Final = 0.001
-"""How long memory counts as up to date for API keys."""
+"""Seconds for which memory counts as up to date for API keys."""
 _HASHING_THREADS: Final = 2
 _HASHING_WAITING: Final = 32
 _MOST_PER_ADDRESS: Final = 8
-"""Verifications that go on for one address; more are refused, so that nobody takes all the room."""
+"""Verifications that may run for one address. More are refused, so that one client cannot take all threads."""
 _REALM: Final = b'realm="stele", charset="UTF-8"'
 
 
@@ -50,7 +50,7 @@ class AuthenticationMethods(NamedTuple):
     passwords             users, for `basic`
     tokens                verifies tokens, for `oidc`
     certificates          rules, for `mtls`
-    is_anonymous_allowed  requests without credentials are those of nobody in particular, and are not refused
+    is_anonymous_allowed  requests without credentials are anonymous instead of refused
     """
 
     by_port: Mapping[int, Methods]
@@ -61,10 +61,10 @@ class AuthenticationMethods(NamedTuple):
 
 
 class RequestAuthenticator:
-    """Asks every method that is on. See `service.access.Authenticator`.
+    """Tries every method that is on. Implements `service.access.Authenticator`.
 
     Args:
-        registry: Whose API keys count.
+        registry: The registry with the API keys.
         methods: The methods that are on.
     """
 
@@ -83,7 +83,7 @@ class RequestAuthenticator:
         self._fresh_until = 0.0
 
     def find_known_principal(self, credentials: tuple[bytes, bytes], port: int) -> Principal | None:
-        """See `Authenticator`."""
+        """Return the principal of credentials that were verified before and are still valid; see `Authenticator`."""
         methods = self._find_methods(port)
         if not methods:
             return ANONYMOUS
@@ -93,7 +93,7 @@ class RequestAuthenticator:
         return verified.principal
 
     def find_principal(self, presented: PresentedCredentials) -> Principal | None:
-        """See `Authenticator`."""
+        """Return the principal if that needs no waiting; see `Authenticator`."""
         methods = self._find_methods(presented.port)
         if not methods:
             return ANONYMOUS
@@ -109,7 +109,7 @@ class RequestAuthenticator:
         return None if key is None or not self._has_read_all() else self._check_key(header, key)
 
     async def authenticate(self, presented: PresentedCredentials) -> Principal:
-        """See `Authenticator`."""
+        """Return the principal after all checks; see `Authenticator`."""
         methods = self._find_methods(presented.port)
         header = find_credentials(presented.headers)
         if not methods or header is None:
@@ -119,7 +119,7 @@ class RequestAuthenticator:
         if key is not None:
             try:
                 await self._registry.fresh_state()
-            except StoreError:  # A caller who is known stays known while the store does not answer.
+            except StoreError:  # Keys in memory stay valid while the store does not answer.
                 if api_keys.find_document(self._registry.state, api_keys.find_key_id(key) or "") is None:
                     raise
             principal = self._check_key(header, key)
@@ -131,7 +131,7 @@ class RequestAuthenticator:
         return (await self._verify_once(self._known.digest_header(header), credentials, presented.address)).principal
 
     def list_challenges(self, port: int) -> Sequence[bytes]:
-        """See `Authenticator`."""
+        """Return the values of `WWW-Authenticate` for a port; see `Authenticator`."""
         methods = self._find_methods(port)
         basic = [b"Basic " + _REALM] if methods & {Method.BASIC, Method.KEYS} else []
         bearer = [b'Bearer realm="stele"'] if methods & {Method.KEYS, Method.OIDC} else []
@@ -154,7 +154,7 @@ class RequestAuthenticator:
         raise Unauthenticated("the request does not say who sends it")
 
     def _holds(self, verified: VerifiedCredentials) -> bool:
-        """Whether what proved credentials is still in force."""
+        """Return whether the proof of credentials is still in force."""
         if verified.method is Method.BASIC:
             return self._passwords is not None and self._passwords.find_user(verified.name) == verified.proof
         if verified.method is Method.KEYS:
@@ -164,7 +164,7 @@ class RequestAuthenticator:
         return self._tokens is not None and self._tokens.are_keys_in_force(verified.proof)
 
     def _has_read_all(self) -> bool:
-        """Whether memory tells of API keys all that this node was told of, without waiting."""
+        """Return whether memory has all API keys that this node knows of, without waiting."""
         now = time.perf_counter()
         if now >= self._fresh_until:
             if not self._registry.has_read_all():
@@ -173,7 +173,7 @@ class RequestAuthenticator:
         return True
 
     def _check_key(self, header: tuple[bytes, bytes], key: str) -> Principal | None:
-        """Return who a key stands for and remember it; None if memory has no such key. Raises `Unauthenticated`."""
+        """Return the principal of a key and cache it; None if memory has no such key. Raises `Unauthenticated`."""
         key_id = api_keys.find_key_id(key) or ""
         document = api_keys.find_document(self._registry.state, key_id)
         if document is None:
@@ -184,7 +184,10 @@ class RequestAuthenticator:
         return principal
 
     async def _verify_once(self, digest: bytes, credentials: UserPassword | Token, address: str) -> VerifiedCredentials:
-        """Verify credentials, or wait for who does. Raises `Overloaded` where too many others do, too."""
+        """Verify credentials, or wait for a verification of the same ones that is running.
+
+        Raises `Overloaded` where too many verifications run for the same address.
+        """
         verifying = self._verifying.get(digest)
         if verifying is None:
             if self._addresses[address] >= _MOST_PER_ADDRESS:
@@ -225,10 +228,10 @@ def _find_key(credentials: UserPassword | Token) -> str | None:
 
 
 def open_methods(settings: ServerSettings, ports: Mapping[int, str]) -> AuthenticationMethods | None:
-    """Return what the settings say, None if nobody is asked who he is.
+    """Return the authentication methods of the settings, None if authentication is off.
 
     Args:
-        settings: Those of the server.
+        settings: Settings of the server.
         ports: Ports that belong to one dialect alone.
 
     Raises:

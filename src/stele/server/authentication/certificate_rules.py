@@ -1,4 +1,4 @@
-"""Who a client's certificate stands for: rules over its distinguished name and its alternative names.
+"""Maps a client's certificate to a principal, by rules over its distinguished name and its alternative names.
 
 The rules look like Kafka's `ssl.principal.mapping.rules`: the first one that fits decides.
 """
@@ -12,15 +12,18 @@ from stele.errors import InvalidRequest, Unauthenticated
 from stele.service.access import PeerCertificate, Principal
 
 METHOD: Final = "mtls"
-"""How a caller with a certificate has proved who he is."""
+"""Name of the method by which callers with a certificate authenticate."""
 _PART: Final = r"((?:\\.|[^\\/])*)"
 _RULE = re.compile(rf"\s*(?:(?P<default>DEFAULT)|(?P<kind>RULE|SAN):{_PART}/{_PART}/(?P<case>[LU]?))\s*(?:,|\Z)")
 _MOST_KNOWN: Final = 10_000
-"""Certificates whose principal is kept."""
+"""Number of certificates whose principal is cached."""
 
 
 class _Rule(NamedTuple):
-    """pattern must fit a whole name; replacement is a template of `re`; None stands for the name as it is."""
+    """One rule.
+
+    pattern must match a whole name. replacement is a template of `re`; None stands for the name as it is.
+    """
 
     is_for_subject: bool = True
     pattern: re.Pattern[str] | None = None
@@ -46,7 +49,7 @@ class CertificateRules:
         self._known: dict[PeerCertificate, Principal] = {}
 
     def find_principal(self, certificate: PeerCertificate) -> Principal:
-        """Return who a certificate stands for. Raises `Unauthenticated` where no rule fits."""
+        """Return the principal of a certificate. Raises `Unauthenticated` where no rule fits."""
         known = self._known.get(certificate)
         if known is None:
             known = Principal(self._find_name(certificate), method=METHOD)

@@ -1,4 +1,4 @@
-"""What the headers of a request say about who sends it, before any of it is believed."""
+"""Reads the credentials in the headers of a request, without verifying them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from stele.errors import Unauthenticated
 from stele.service.access import Headers
 
 _LONGEST: Final = 16_384
-"""Bytes of credentials that are looked at."""
+"""Highest number of bytes of credentials that are read."""
 _LONGEST_NAME: Final = 256
 CREDENTIAL_HEADERS: Final = frozenset({b"authorization", b"x-api-key"})
 LONGEST_PASSWORD: Final = 1024
-"""Bytes of a password; hashing a longer one would be work for nothing."""
+"""Highest number of bytes of a password. Longer ones are not hashed, to save work."""
 
 REFUSED: Final = "the user name or the password is wrong"
-"""Said of every pair that is not right, so that nobody learns which names there are."""
+"""Message for every wrong pair. It does not reveal which user names exist."""
 
 
 class UserPassword(NamedTuple):
@@ -34,7 +34,7 @@ class Token(NamedTuple):
 
 
 def find_credentials(headers: Headers) -> tuple[bytes, bytes] | None:
-    """Return the header with credentials, None if there is none. Raises `Unauthenticated` for several of them."""
+    """Return the header with credentials, None if there is none. Raises `Unauthenticated` for more than one."""
     header = None
     for pair in headers:
         if pair[0] in CREDENTIAL_HEADERS:
@@ -45,7 +45,7 @@ def find_credentials(headers: Headers) -> tuple[bytes, bytes] | None:
 
 
 def parse_credentials(name: bytes, value: bytes) -> UserPassword | Token:
-    """Return what a header of `find_credentials` says. Raises `Unauthenticated` for what is no such header."""
+    """Return the credentials in a header of `find_credentials`. Raises `Unauthenticated` for a malformed one."""
     if len(value) > _LONGEST:
         raise Unauthenticated(f"credentials have {_LONGEST} bytes at most")
     if name == b"x-api-key":
@@ -61,7 +61,7 @@ def parse_credentials(name: bytes, value: bytes) -> UserPassword | Token:
 
 
 def _parse_basic(encoded: bytes) -> UserPassword:
-    """RFC 7617: Base64 of `user:password` in UTF-8; the name has no colon, the password may have some."""
+    """Parse the Base64 of `user:password` in UTF-8 (RFC 7617). The name has no colon, the password may have some."""
     try:
         user, colon, password = b64decode(encoded, validate=True).partition(b":")
         name = user.decode("utf-8")

@@ -1,4 +1,4 @@
-"""The public keys of an issuer of tokens (JWKS), got from a file or an address, and got again when they change."""
+"""The public keys of an issuer of tokens (JWKS), read from a file or an address, and read again when they change."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from jwt.types import JWKDict
 
 _REFRESH_SECONDS: Final = 600.0
-"""Keys are fetched again so often: one that the issuer has withdrawn is not believed for longer."""
+"""Seconds between two fetches of the keys: a key that the issuer has withdrawn is accepted for no longer."""
 _RETRY_SECONDS: Final = 30.0
-"""Tokens with unknown keys make the server ask the issuer so often, at most."""
+"""Shortest time in seconds between two fetches because of tokens with unknown keys."""
 _FETCH_SECONDS: Final = 5.0
 _MOST_BYTES: Final = 1 << 20
 _MOST_KEYS: Final = 1000
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("EdDSA",)}
-"""By type of key, how the names of algorithms begin that it serves. Symmetrical keys are not believed."""
+"""By type of key, the prefixes of the algorithms it may be used for. Symmetric keys are not accepted."""
 
 
 class PublicKey(NamedTuple):
-    """A key that tokens are verified with, and the algorithms it is for, or how their names begin."""
+    """A key that verifies tokens, and the algorithms it is for, or the prefixes of their names."""
 
     key: Any
     algorithms: tuple[str, ...]
 
     def serves(self, algorithm: str) -> bool:
-        """Return whether a token may say that it was signed with this key by that algorithm."""
+        """Return whether this key may verify a token that names that algorithm."""
         return algorithm.startswith(self.algorithms)
 
 
@@ -45,12 +45,12 @@ class KeySet:
     """Keys of one issuer by their ids.
 
     Args:
-        source: File or address of the keys; empty: the issuer's metadata say where they are.
+        source: File or address of the keys; empty: the issuer's metadata name the address.
         issuer: The address of the issuer.
-        is_insecure: Whether addresses without TLS count, also on other machines.
+        is_insecure: Whether addresses without TLS are accepted, also on other machines.
 
     Raises:
-        InvalidRequest: The file is no key set, or an address would be asked without TLS.
+        InvalidRequest: The file is no key set, or the keys would be fetched without TLS.
     """
 
     def __init__(self, source: str, issuer: str, *, is_insecure: bool = False) -> None:
@@ -59,7 +59,7 @@ class KeySet:
         self._address = source if urlsplit(source).scheme in {"http", "https"} else ""
         self._file = WatchedFile(Path(source)) if source and not self._address else None
         self.keys: Mapping[str, PublicKey] = {}
-        """By id; another mapping each time they were got, also if they are the same."""
+        """Keys by id. Each read makes a new mapping, also if the keys are the same."""
         self._has_file_changed = False
         self._fetch_at = self._retry_at = 0.0
         if self._file is not None:
@@ -68,27 +68,27 @@ class KeySet:
             self._check_address(self._address or issuer)
 
     def find_key(self, key_id: str) -> PublicKey | None:
-        """Return a key by its id. A token without an id means the only key, if there is only one."""
+        """Return a key by its id. For a token without an id, return the only key, if there is only one."""
         if not key_id and len(self.keys) == 1:
             return next(iter(self.keys.values()))
         return self.keys.get(key_id)
 
     def is_due(self) -> bool:
-        """Return whether the keys were fetched long ago, or never, or their file has changed."""
+        """Return whether the keys must be read: never or long ago fetched, or their file has changed."""
         return self.has_new_file() if self._file is not None else monotonic() >= self._fetch_at
 
     def has_new_file(self) -> bool:
-        """Return whether the keys stand in a file that has changed since they were read."""
+        """Return whether the keys are in a file that has changed since they were read."""
         if self._file is not None and not self._has_file_changed:
             self._has_file_changed = self._file.has_changed()
         return self._has_file_changed
 
     def can_fetch(self) -> bool:
-        """Return whether it is long enough since the issuer was asked, or the file has changed."""
+        """Return whether the pause since the last request to the issuer is over, or the file has changed."""
         return monotonic() >= self._retry_at if self._file is None else self._has_file_changed
 
     def fetch(self) -> None:
-        """Get the keys, and wait for them. Raises `Unavailable`, and leaves the keys as they are."""
+        """Fetch or read the keys, blocking. Raises `Unavailable`, and leaves the keys unchanged then."""
         self._retry_at = monotonic() + _RETRY_SECONDS
         if self._file is not None:
             try:
@@ -107,7 +107,7 @@ class KeySet:
         self._fetch_at = monotonic() + _REFRESH_SECONDS
 
     def _discover(self) -> str:
-        """Return where the issuer says that its keys are."""
+        """Return the address of the keys in the issuer's metadata."""
         try:
             metadata = msgspec.json.decode(self._get(self._issuer.rstrip("/") + _DISCOVERY), type=dict[str, Any])
         except msgspec.DecodeError as error:
@@ -141,7 +141,7 @@ class KeySet:
             raise InvalidRequest(f"oidc_jwks: {file.path}: {getattr(error, 'strerror', None) or error}") from None
 
     def _check_address(self, address: str) -> None:
-        """Raise `InvalidRequest` for an address whose answer somebody between could have written."""
+        """Raise `InvalidRequest` for an address whose response could be forged on its way."""
         parts = urlsplit(address)
         is_safe = parts.scheme == "https" or (
             parts.scheme == "http" and (self._is_insecure or is_loopback(parts.hostname or ""))
@@ -151,7 +151,10 @@ class KeySet:
 
 
 def read_key_set(document: bytes) -> dict[str, PublicKey]:
-    """Return the keys of a JWKS by id: public ones for signatures, of known types. Raises `InvalidRequest`."""
+    """Return the public keys for signatures in a JWKS, by id.
+
+    Keys of unknown types are skipped. Raises `InvalidRequest`.
+    """
     import jwt
 
     try:
@@ -167,7 +170,7 @@ def read_key_set(document: bytes) -> dict[str, PublicKey]:
         try:
             key = jwt.PyJWK(_leave_out_private_parts(jwk)).key
         except (jwt.PyJWTError, ValueError, TypeError, KeyError):
-            continue  # A curve that is not known here: other keys of the issuer are.
+            continue  # An unknown curve; other keys of the issuer may be usable.
         own = jwk.get("alg")
         algorithms = _ALGORITHMS[jwk["kty"]]
         if isinstance(own, str):

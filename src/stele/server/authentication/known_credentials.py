@@ -1,6 +1,6 @@
-"""Credentials that were verified, so that the next request with them costs a hash and a look-up.
+"""A cache of verified credentials: the next request with them costs only a hash and a look-up.
 
-They are kept under a keyed hash; the key is made by chance for each process. What a client sent is not kept.
+The cache key is a keyed hash with a random key for each process. The credentials themselves are not stored.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from stele.service.access import Principal
 
 _MOST_KNOWN: Final = 10_000
 _KNOWN_SECONDS: Final = 300.0
-"""After so long, a password or token is verified again."""
+"""Seconds after which a password or token is verified again."""
 
 
 class VerifiedCredentials(NamedTuple):
-    """What credentials have proved.
+    """The result of verifying credentials.
 
-    principal  who sends them
-    method     how that was proved
-    expires    from when on they prove nothing, in seconds since 1970
-    name       the user whose password it is, or the id of the API key; '' for a token
-    proof      what must still be in force: the user as the files have it, the document of the key in the log, the keys
+    principal  the principal they belong to
+    method     the method that verified them
+    expires    time when they expire, in seconds since 1970
+    name       the user of the password, or the id of the API key; '' for a token
+    proof      what must still be in force: the user as in the files, the document of the key in the log, the keys
                of the issuer of tokens
     """
 
@@ -38,7 +38,7 @@ class VerifiedCredentials(NamedTuple):
 
 
 class KnownCredentials:
-    """Verified credentials by the hash of the header that has them; beyond so many, the oldest ones are forgotten."""
+    """Verified credentials by the hash of their header. When the cache is full, the oldest ones are deleted."""
 
     def __init__(self) -> None:
         key = token_bytes(32)
@@ -49,13 +49,13 @@ class KnownCredentials:
         return len(self._known)
 
     def digest_header(self, header: tuple[bytes, bytes]) -> bytes:
-        """Return what the credentials in a header (name, value) are kept under."""
+        """Return the cache key of the credentials in a header (name, value)."""
         hasher = self._hashers[header[0]].copy()
         hasher.update(header[1])
         return hasher.digest()
 
     def find_verified(self, digest: bytes) -> VerifiedCredentials | None:
-        """Return what is known of credentials that have not expired; the caller looks whether their proof holds."""
+        """Return cached credentials that have not expired. The caller checks whether their proof is in force."""
         known = self._known.get(digest)
         if known is None:
             return None
@@ -65,7 +65,7 @@ class KnownCredentials:
         return known[0]
 
     def remember(self, digest: bytes, verified: VerifiedCredentials) -> None:
-        """Keep verified credentials until they expire, and not for long."""
+        """Store verified credentials until they expire, but for a limited time."""
         self._known.pop(digest, None)
         while len(self._known) >= _MOST_KNOWN:
             del self._known[next(iter(self._known))]

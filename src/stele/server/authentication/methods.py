@@ -1,4 +1,4 @@
-"""Which ways of proving who one is are on, and at which ports."""
+"""The authentication methods, and the ports at which they are on."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 
 NONE: Final = "none"
-"""What switches authentication off, for one port or for all."""
+"""The word that turns authentication off, for one port or for all."""
 
 Methods = frozenset["Method"]
 
 
 class Method(StrEnum):
-    """A way of proving who one is."""
+    """An authentication method."""
 
     BASIC = "basic"
     """User name and password, compared with a file."""
     KEYS = "keys"
-    """A key that this registry has given out."""
+    """An API key of this registry."""
     OIDC = "oidc"
     """A token that another server has signed."""
     MTLS = "mtls"
@@ -29,11 +29,11 @@ class Method(StrEnum):
 
 
 def parse_methods(items: Iterable[str], dialects: Collection[str]) -> Mapping[str, Methods]:
-    """Return the methods by dialect; '' is for all ports that no item is about.
+    """Return the methods by dialect; '' is for all ports that no item names.
 
     Args:
-        items: `basic`, or `pravega:basic` for the port that belongs to a dialect alone; `none` stands for no method.
-        dialects: Those that have a port of their own.
+        items: `basic`, or `pravega:basic` for the port that belongs to one dialect; `none` stands for no method.
+        dialects: Dialects that have their own port.
 
     Raises:
         InvalidRequest: An item names no method, or a dialect without a port of its own.

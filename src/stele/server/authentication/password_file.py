@@ -1,7 +1,8 @@
-"""Hashes of passwords: the files that have them, and whether one fits.
+"""Hashes of passwords: reads the files that contain them, and verifies passwords.
 
-Apache's `htpasswd` writes bcrypt; argon2id counts as well. Pravega's file of users has PBKDF2 with HMAC-SHA-256. It
-writes the text `iterations:salt:key` in hexadecimal digits, and salt and key in that text are such digits, too.
+Apache's `htpasswd` writes bcrypt; argon2id is supported as well. Pravega's file of users has PBKDF2 with HMAC-SHA-256:
+the text `iterations:salt:key`, written in hexadecimal digits. The salt and the key in that text are hexadecimal digits,
+too.
 
 Source: docs/protocols/pravega.md#the-file-of-users.
 """
@@ -28,7 +29,7 @@ _PBKDF2: Final = re.compile(
     rb"(?P<iterations>[1-9][0-9]{0,6}):(?P<salt>(?:[0-9a-f]{2}){8,64}):(?P<key>(?:[0-9a-f]{2}){16,64})"
 )
 _BCRYPT_BYTES: Final = 72
-"""What bcrypt takes of a password; `htpasswd` cuts off the rest, too."""
+"""Bytes of a password that bcrypt uses; `htpasswd` cuts off the rest, too."""
 
 
 def read_passwords(path: Path) -> dict[str, str]:
@@ -48,7 +49,7 @@ def read_passwords(path: Path) -> dict[str, str]:
 
 
 def read_pravega_passwords(path: Path) -> dict[str, str]:
-    """Return the hashes in Pravega's file of users, by user; those without one have none.
+    """Return the hashes in Pravega's file of users, by user. Users without a hash are left out.
 
     Raises `InvalidRequest` for a hash of an unknown kind, with the name of the user.
     """
@@ -66,9 +67,9 @@ def read_pravega_passwords(path: Path) -> dict[str, str]:
 
 
 def read_groups(path: Path) -> Mapping[str, frozenset[str]]:
-    """Return the groups by user of a file of lines `group: user user …`, as Apache's `AuthGroupFile` has them.
+    """Return the groups by user, from a file of lines `group: user user …`, as in Apache's `AuthGroupFile`.
 
-    Several lines of one group count together. Raises `InvalidRequest` with the number of the line.
+    Several lines of one group are combined. Raises `InvalidRequest` with the number of the line.
     """
     groups: dict[str, set[str]] = {}
     for number, line in enumerate(read_text("group_file", path).splitlines(), 1):
@@ -91,14 +92,14 @@ def read_text(setting: str, path: Path) -> str:
 
 
 def require_hashers() -> None:
-    """Raise `NotInstalled` unless the packages are there that check passwords."""
+    """Raise `NotInstalled` unless the packages that verify passwords are installed."""
     for package, title in (("bcrypt", "bcrypt"), ("argon2", "argon2-cffi")):
         if find_spec(package) is None:
             raise NotInstalled(title, "access")
 
 
 def verify_password(text: str, password: bytes) -> bool:
-    """Return whether a hash is that of a password."""
+    """Return whether a password matches a hash."""
     if text.startswith("$argon2id$"):
         from argon2.exceptions import VerificationError
         from argon2.low_level import Type, verify_secret
@@ -113,13 +114,13 @@ def verify_password(text: str, password: bytes) -> bool:
         return compare_digest(key, derived.key)
     import bcrypt
 
-    has_nul = b"\0" in password  # where other implementations end
+    has_nul = b"\0" in password  # other implementations cut the password off there
     fits = bcrypt.checkpw(password.replace(b"\0", b" ")[:_BCRYPT_BYTES], text.encode("ascii"))
     return fits and not has_nul
 
 
 class _DerivedKey(NamedTuple):
-    """What PBKDF2 made of a password, and how."""
+    """A key that PBKDF2 derived from a password, and its parameters."""
 
     iterations: int
     salt: bytes

@@ -1,4 +1,4 @@
-"""Signed tokens (JWT) of an OpenID Connect or OAuth 2.0 server: verified with its public keys."""
+"""Verifies signed tokens (JWT) of an OpenID Connect or OAuth 2.0 server with the server's public keys."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from stele.service.access import Principal
 from stele.service.threads import WorkThreads
 
 METHOD: Final = "jwt"
-"""How a caller with a token has proved who he is."""
+"""Name of the method by which callers with a token authenticate."""
 ASYMMETRICAL: Final = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
-"""Algorithms whose key for verifying cannot sign."""
+"""Asymmetric algorithms: the key that verifies a signature cannot make one."""
 
 _THREADS: Final = 2
 _WAITING: Final = 128
@@ -29,14 +29,14 @@ _logger = structlog.get_logger("stele.server")
 
 
 class TokenRules(NamedTuple):
-    """What a token must say to be believed.
+    """Conditions for a token to be accepted.
 
     issuer       its claim `iss`
     audiences    its claim `aud` has one of them
     algorithms   it is signed by one of them
     leeway       seconds that clocks may differ by
-    name_claim   which claim is the name of the caller
-    groups_claim which claim has his groups
+    name_claim   claim with the name of the caller
+    groups_claim claim with the groups of the caller
     """
 
     issuer: str
@@ -48,7 +48,7 @@ class TokenRules(NamedTuple):
 
 
 class VerifiedToken(NamedTuple):
-    """Who sent a token, until when it holds, in seconds since 1970, and the keys of its issuer at that time."""
+    """The principal of a token, when it expires in seconds since 1970, and the keys of its issuer at that time."""
 
     principal: Principal
     expires: float
@@ -56,9 +56,9 @@ class VerifiedToken(NamedTuple):
 
 
 class TokenVerifier:
-    """Verifies tokens in threads of its own. Keys that are not known are fetched once for all who wait for them.
+    """Verifies tokens in its own threads. Unknown keys are fetched once for all requests that wait for them.
 
-    Raises `InvalidRequest` for rules that would believe too much, `NotInstalled`.
+    Raises `InvalidRequest` for rules that are too weak to be safe, `NotInstalled`.
     """
 
     def __init__(self, rules: TokenRules, keys: KeySet) -> None:
@@ -79,7 +79,10 @@ class TokenVerifier:
         self._fetching: asyncio.Task[None] | None = None
 
     async def verify_token(self, token: str) -> VerifiedToken:
-        """Return who sent a token. Raises `Unauthenticated`, and `Unavailable` where its issuer does not answer."""
+        """Return the principal of a token.
+
+        Raises `Unauthenticated`, and `Unavailable` where its issuer does not answer.
+        """
         algorithm, key_id = self._read_header(token)
         if self._keys.is_due():
             fetching = self._start_fetching()
@@ -99,7 +102,7 @@ class TokenVerifier:
         return VerifiedToken(*await decoding, keys)
 
     def are_keys_in_force(self, keys: Mapping[str, PublicKey]) -> bool:
-        """Return whether these are still the issuer's keys, as far as this server was told."""
+        """Return whether these are still the issuer's keys, as far as this server knows."""
         return keys is self._keys.keys and not self._keys.has_new_file()
 
     def close(self) -> None:
@@ -107,7 +110,10 @@ class TokenVerifier:
         self._threads.shutdown()
 
     def _start_fetching(self) -> asyncio.Task[None] | None:
-        """Return the fetching of keys that goes on, or a new one if it is long enough since the last."""
+        """Return the running fetch of keys.
+
+        If none runs, start one when the pause since the last is over; else return None.
+        """
         if self._fetching is None and self._keys.can_fetch():
             self._fetching = asyncio.create_task(self._fetch())
         return self._fetching
@@ -121,7 +127,7 @@ class TokenVerifier:
             self._fetching = None
 
     def _read_header(self, token: str) -> tuple[str, str]:
-        """Return the algorithm and the id of the key that a token names. Nothing of it is believed yet."""
+        """Return the algorithm and the key id that a token names. Nothing is verified yet."""
         import jwt
 
         try:
@@ -137,7 +143,7 @@ class TokenVerifier:
 
 
 def _decode_token(token: str, algorithm: str, key: PublicKey, rules: TokenRules) -> tuple[Principal, float]:
-    """Return who sent a token, and until when it holds, in seconds since 1970. Raises `Unauthenticated`."""
+    """Return the principal of a token, and when it expires, in seconds since 1970. Raises `Unauthenticated`."""
     import jwt
 
     try:
@@ -163,7 +169,7 @@ def _decode_token(token: str, algorithm: str, key: PublicKey, rules: TokenRules)
 
 
 def _describe_kind(error: Exception) -> str:
-    """Return what is wrong by the type of an error, without what the token says."""
+    """Return a message for the type of an error that contains no part of the token."""
     import jwt
 
     kinds: tuple[tuple[type[Exception], str], ...] = (
@@ -177,7 +183,7 @@ def _describe_kind(error: Exception) -> str:
 
 
 def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
-    """Return a claim by its name, or by its path: `realm_access.roles`."""
+    """Return a claim by its name, or by a path such as `realm_access.roles`."""
     if name in claims:
         return claims[name]
     value: Any = claims
@@ -187,7 +193,7 @@ def _find_claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _read_groups(value: Any) -> frozenset[str]:
-    """Return groups out of a list, or of a text with blanks between them, as `scope` has it."""
+    """Return the groups in a list, or in a text separated by blanks like `scope`."""
     listed = value.split() if isinstance(value, str) else value if isinstance(value, list) else []
     groups = [group for group in listed if isinstance(group, str) and 0 < len(group) <= _LONGEST_NAME]
     if len(groups) > _MOST_GROUPS:

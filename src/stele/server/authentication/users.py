@@ -1,4 +1,4 @@
-"""Users with passwords and groups, of files that may change while the server runs."""
+"""Users with passwords and groups, from files that may change while the server runs."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from stele.service.watched_file import WatchedFile
 _logger = structlog.get_logger("stele.server")
 
 _NOBODY: Final = "$2b$10$" + "." * 53
-"""Compared with when there is no user at all: well-formed, and the hash of no known password."""
+"""Hash to compare with when there are no users: well-formed, but the hash of no known password."""
 
 
 class User(NamedTuple):
-    """A user as the files have it: the hash of its password and its groups."""
+    """A user as in the files: the hash of its password and its groups."""
 
     password_hash: str
     groups: frozenset[str] = frozenset()
 
 
 class UserFiles:
-    """The users of some files, read again when one changes. Files that became wrong leave the users as they are.
+    """The users of some files, read again when one changes. When a changed file is invalid, the users stay unchanged.
 
     Args:
         passwords: Lines `user:hash`, as `htpasswd -B` writes them; None: there is no such file.
@@ -43,8 +43,8 @@ class UserFiles:
         pravega: Pravega's file of users, whose passwords count; None: there is no such file.
 
     Raises:
-        InvalidRequest: A file cannot be read or has something else in it, or two files have a user of the same name.
-        NotInstalled: A package is missing that checks passwords.
+        InvalidRequest: A file cannot be read or is malformed, or two files have a user of the same name.
+        NotInstalled: A package that verifies passwords is missing.
     """
 
     def __init__(self, passwords: Path | None, groups: Path | None = None, pravega: Path | None = None) -> None:
@@ -57,16 +57,16 @@ class UserFiles:
         self._users: Mapping[str, User] = self._read_users()
 
     def find_user(self, name: str) -> User | None:
-        """Return a user as the files have it now."""
+        """Return a user as currently in the files."""
         for file in self._files:
             if file.has_changed():
                 self._read_again()
         return self._users.get(name)
 
     def check_password(self, credentials: UserPassword) -> User | None:
-        """Return the user whom a name and a password fit, None if they are wrong. Takes a while, in C.
+        """Return the user if the name and the password are right, else None. Takes long, in C code.
 
-        A name that is not in the files costs as much as one that is: the hash of another user is computed for it.
+        An unknown name takes as long as a known one: the hash of another user is computed for it.
         """
         own = self.find_user(credentials.user)
         fits = verify_password(
@@ -75,7 +75,10 @@ class UserFiles:
         return own if fits else None
 
     def _choose_stand_in(self, name: str) -> str:
-        """Return the same hash for the same name: repeated trials show no mean of several costs."""
+        """Return the hash to compute for an unknown name, the same one each time.
+
+        With a changing hash, repeated attempts would take an average time and reveal that the name is unknown.
+        """
         users = list(self._users.values())
         number = int.from_bytes(blake2b(name.encode(), key=self._mark, digest_size=8).digest(), "big")
         return users[number % len(users)].password_hash if users else _NOBODY

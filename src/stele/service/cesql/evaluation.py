@@ -1,7 +1,7 @@
-"""Evaluates expressions of CESQL: an expression has a value whatever happens, and the first error on the way to it.
+"""Evaluates expressions of CESQL. An expression always has a value, and also the first error of its evaluation.
 
-The work is bounded by the length of the expression and of the attributes: nothing repeats, and patterns are matched
-without going back.
+The work is bounded by the length of the expression and of the attributes: there are no loops, and patterns are matched
+without backtracking.
 
 Source: docs/protocols/cncf.md#cesql
 """
@@ -28,7 +28,7 @@ _PIECE: Final = re.compile(r"\\([%_])|([%_])|([\s\S])")
 
 
 def evaluate(node: Expression, event: Event) -> CesqlResult:
-    """Return what an expression says of an event, given as its attributes by name."""
+    """Return the result of an expression for an event, which is given as its attributes by name."""
     match node:
         case Literal(value):
             return CesqlResult(value)
@@ -53,7 +53,7 @@ def evaluate(node: Expression, event: Event) -> CesqlResult:
 
 
 def _cast(outcome: CesqlResult, wanted: type[Value]) -> CesqlResult:
-    """Return an outcome as one of a type; after an error it is the zero of that type."""
+    """Return an outcome cast to a type. After an error, its value is the zero of that type."""
     return cast_value(outcome.value, wanted) if outcome.error is None else CesqlResult(wanted(), outcome.error)
 
 
@@ -89,7 +89,7 @@ def _evaluate_binary(name: str, left: Expression, right: Expression, event: Even
 
 
 def _evaluate_logic(name: str, first: CesqlResult, right: Expression, event: Event) -> CesqlResult:
-    """Return what AND, OR and XOR say; the right side is not evaluated where the left one decides."""
+    """Return the result of AND, OR or XOR. The right side is not evaluated where the left one decides."""
     if first.error is not None or (name != "XOR" and first.value is (name == "OR")):
         return first
     second = _cast(evaluate(right, event), bool)
@@ -99,7 +99,7 @@ def _evaluate_logic(name: str, first: CesqlResult, right: Expression, event: Eve
 
 
 def _find_in(wanted: CesqlResult, items: tuple[Expression, ...], event: Event) -> CesqlResult:
-    """Return whether a value is among others, which are cast to its type one by one."""
+    """Return whether a value equals one of the items, each of which is cast to its type first."""
     if wanted.error is not None:
         return CesqlResult(False, wanted.error)
     for item in items:
@@ -124,7 +124,7 @@ def _call_function(name: str, outcomes: list[CesqlResult]) -> CesqlResult:
 
 
 def _divide(first: int, second: int) -> CesqlResult:
-    """Return a quotient without its fraction."""
+    """Return the quotient, truncated to an integer."""
     if second == 0:
         return CesqlResult(0, ErrorKind.MATH)
     quotient = abs(first) // abs(second)
@@ -132,7 +132,7 @@ def _divide(first: int, second: int) -> CesqlResult:
 
 
 def _remainder(first: int, second: int) -> CesqlResult:
-    """Return what a division leaves, with the sign of the dividend."""
+    """Return the remainder of a division, with the sign of the dividend."""
     return (
         CesqlResult(0, ErrorKind.MATH)
         if second == 0
@@ -142,7 +142,7 @@ def _remainder(first: int, second: int) -> CesqlResult:
 
 @lru_cache(_KEPT)
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return an expression for a pattern of LIKE."""
+    """Return a regular expression for a pattern of LIKE."""
     wildcards = {"%": "*", "_": "?"}
     return compile_pieces(
         GlobPiece("", wildcards[piece[2]]) if piece[2] else GlobPiece(piece[1] or piece[3])

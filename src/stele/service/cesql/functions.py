@@ -12,11 +12,11 @@ from stele.service.cesql.values import GREATEST, SMALLEST, CesqlResult, ErrorKin
 
 
 class Function(NamedTuple):
-    """A function.
+    """A function of CESQL.
 
-    parameters  types to which its arguments are cast; None takes them as they are
+    parameters  types to which its arguments are cast; None takes an argument as it is
     returns     type of its value
-    call        makes the outcome from the arguments
+    call        computes the result from the arguments
     rest        type of all further arguments; None: there are none
     optional    how many of the last parameters may be left out
     """
@@ -29,7 +29,7 @@ class Function(NamedTuple):
 
 
 def accepts_arguments(name: str, count: int) -> bool:
-    """Return whether a function takes so many arguments."""
+    """Return whether a function accepts this number of arguments."""
     function = FUNCTIONS[name]
     least = len(function.parameters) - function.optional
     return least <= count and (function.rest is not None or count <= len(function.parameters))

@@ -16,15 +16,15 @@ from stele.service.cesql.functions import FUNCTIONS, accepts_arguments
 from stele.service.cesql.values import GREATEST, SMALLEST, Value
 
 LONGEST_EXPRESSION: Final = 8192
-"""Characters of an expression."""
+"""Maximum length of an expression, in characters."""
 DEEPEST_EXPRESSION: Final = 150
-"""Levels of expressions within expressions; each operator of a chain is one level."""
+"""Maximum number of levels of nested expressions. Each operator of a chain is one level."""
 _KEPT: Final = 256
-"""Parsed expressions that are remembered."""
+"""Maximum number of parsed expressions in the cache."""
 
 
 class Literal(NamedTuple):
-    """A value that is written down."""
+    """A literal value."""
 
     value: Value
 
@@ -132,7 +132,7 @@ _PRINTED: Final = 40
 
 
 class _Builder(lark.Transformer[Any, Expression]):
-    """Makes expressions of the parser's rules, from the inside out."""
+    """Builds expressions from the parser's rules, the innermost first."""
 
     def binary(self, parts: list[Any]) -> Expression:
         left, operator, right = parts
@@ -228,13 +228,13 @@ def _check_attribute(name: str) -> str:
 
 
 def _read_string(token: str) -> str:
-    """Return the text between quotes; a backslash stays, except before such a quote."""
+    """Return the text between quotes. A backslash is kept, except before a quote of the same kind."""
     quote = token[0]
     return re.sub(r"\\([\s\S])", lambda match: quote if match[1] == quote else match[0], token[1:-1])
 
 
 def _read_integer(token: str) -> Literal:
-    """Return a number; it may still be too great by one, as a minus sign may stand before it."""
+    """Return a number. It may be too great by one, because a minus sign may stand before it."""
     digits = token.lstrip("0") or "0"
     if len(digits) > _MOST_DIGITS:
         raise InvalidRequest(f"not CESQL: {digits[:_PRINTED]} is no integer of 32 bits")
@@ -242,7 +242,7 @@ def _read_integer(token: str) -> Literal:
 
 
 def _check_bounds(tree: Expression) -> None:
-    """Raise `InvalidRequest` for what is too deep, and for numbers that are no integers of 32 bits."""
+    """Raise `InvalidRequest` for a tree that is too deep, and for numbers that do not fit in 32 bits."""
     pending = [(tree, 1)]
     while pending:
         node, depth = pending.pop()

@@ -12,33 +12,36 @@ from typing import Final, NamedTuple, TypeAlias
 Value: TypeAlias = bool | int | str
 SMALLEST: Final = -(2**31)
 GREATEST: Final = 2**31 - 1
-"""Bounds of integers."""
+"""Bounds of integers, which have 32 bits."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
 class ErrorKind(StrEnum):
-    """What went wrong while an expression was evaluated."""
+    """Kind of error in the evaluation of an expression."""
 
     CAST = "cast"
-    """A value cannot become one of the type that is needed."""
+    """A value cannot be cast to the required type."""
     MATH = "math"
     """A division by zero, or a result beyond 32 bits."""
     MISSING_ATTRIBUTE = "missingAttribute"
-    """The event does not have an attribute that is asked for."""
+    """The event does not have an attribute that the expression uses."""
     FUNCTION_EVALUATION = "functionEvaluation"
-    """A function cannot do with its arguments what it is for."""
+    """A function cannot be evaluated with its arguments."""
 
 
 class CesqlResult(NamedTuple):
-    """The value of an expression, and the first error on the way to it. After an error it is the zero of its type."""
+    """The value of an expression and the first error of its evaluation.
+
+    After an error, the value is the zero of its type.
+    """
 
     value: Value
     error: ErrorKind | None = None
 
 
 def cast_value(value: Value, wanted: type[Value]) -> CesqlResult:
-    """Return a value as one of another type; the zero of that type and an error where it cannot be."""
+    """Return a value cast to another type; the zero of that type and an error where it cannot be cast."""
     if type(value) is wanted:
         return CesqlResult(value)
     if wanted is str:
@@ -53,7 +56,7 @@ def cast_value(value: Value, wanted: type[Value]) -> CesqlResult:
 
 
 def bound_number(number: int) -> CesqlResult:
-    """Return a result of arithmetic; beyond 32 bits it wraps around and is an error."""
+    """Return the result of arithmetic. A number that does not fit in 32 bits wraps around and is an error."""
     if SMALLEST <= number <= GREATEST:
         return CesqlResult(number)
     return CesqlResult((number - SMALLEST) % 2**32 + SMALLEST, ErrorKind.MATH)

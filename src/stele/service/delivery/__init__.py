@@ -1,1 +1,1 @@
-"""Delivery of events to subscribers: where they go, how far each subscriber is, and which node sends."""
+"""Delivery of events to subscribers: sinks, the progress of each subscriber, and the choice of the node that sends."""

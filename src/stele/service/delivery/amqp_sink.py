@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 20.0
-"""A connection that rested for so long is not used again: nobody answered the broker's signs of life meanwhile."""
+"""Seconds after which an idle connection is not used again: it did not answer heartbeats of the broker meanwhile."""
 _ATTRIBUTE: Final = "cloudEvents:"
 
 
 class _LinkProperties:
-    """An option of a link, as the client library has them."""
+    """An option of a link, with the interface that the client library requires."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = dict(properties)
@@ -47,8 +47,8 @@ class AmqpSink(BlockingSink):
     """Sends events to an address.
 
     Args:
-        address: Of the broker.
-        rules: Which addresses are allowed.
+        address: Address of the broker.
+        rules: Allowed addresses.
         settings: Address of messages, and how the link is made.
         credential: User name and password; None: there is none.
     """
@@ -63,7 +63,7 @@ class AmqpSink(BlockingSink):
             import proton.utils
         except ImportError:
             raise NotInstalled("python-qpid-proton", "amqp") from None
-        logging.getLogger("proton").setLevel(logging.CRITICAL)  # what it complains of is told with each attempt
+        logging.getLogger("proton").setLevel(logging.CRITICAL)  # each attempt reports its errors
         self._proton = proton
         self._settings = settings
         self._credential = credential
@@ -72,11 +72,11 @@ class AmqpSink(BlockingSink):
         self._used_at = 0.0
 
     def is_connected(self) -> bool:
-        """See `BlockingSink`."""
+        """Return whether the connection can be used again; see `BlockingSink`."""
         return self._sender is not None and time.monotonic() - self._used_at < _IDLE_SECONDS
 
     def deliver(self, event: CloudEvent, target: str) -> Attempt:
-        """See `BlockingSink`."""
+        """Deliver one event; see `BlockingSink`."""
         proton = self._proton
         try:
             if target or self._sender is None:
@@ -129,7 +129,7 @@ class AmqpSink(BlockingSink):
         )
 
     def disconnect(self) -> None:
-        """See `BlockingSink`."""
+        """Close the connection; see `BlockingSink`."""
         connection, self._connection, self._sender = self._connection, None, None
         if connection is not None:
             with suppress(self._proton.ProtonException, OSError):

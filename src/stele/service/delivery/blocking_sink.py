@@ -1,4 +1,4 @@
-"""A sink whose client blocks: it has a thread of its own, so that one that does not answer keeps no other waiting."""
+"""A sink whose client library blocks. Each has a thread of its own, so a broker that hangs delays no other sink."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class BlockingSink(ABC):
     """Sends events from a thread, which is started with the first one.
 
     Args:
-        address: Of the broker.
-        rules: Which addresses are allowed; None: whatever the broker's name leads to.
+        address: Address of the broker.
+        rules: Allowed addresses; None allows every address.
     """
 
     def __init__(self, address: SinkAddress, rules: AddressRules | None) -> None:
@@ -48,7 +48,7 @@ class BlockingSink(ABC):
 
     @abstractmethod
     def disconnect(self) -> None:
-        """Give up the connection, and what was not sent."""
+        """Close the connection, and drop events that were not sent."""
 
     def _deliver(self, event: CloudEvent, target: str) -> Attempt:
         attempt = self.deliver(event, target)
@@ -57,6 +57,6 @@ class BlockingSink(ABC):
         return attempt
 
     async def close(self) -> None:
-        """Release the connection once the thread is free; nobody waits for that."""
+        """Close the connection as soon as the thread is free. Does not wait for that."""
         self._thread.submit(self.disconnect)
         self._thread.shutdown(wait=False)

@@ -1,9 +1,9 @@
-"""Sends changes of the registry to those who follow it: at least once, in order for each, from one node at a time.
+"""Sends changes of the registry to followers: at least once, in order for each follower, from one node at a time.
 
-Every node reads the log for every follower: subscriptions and exporters. Where an event is wanted, the node that holds
-the lease sends it; the others wait until the log says that it was sent. When it does not, and the lease stands still
-for a while, one of them takes the lease. Each follower has a task of its own, so a slow one keeps nobody waiting; it
-reads the log a page at a time, so it costs no memory.
+Every node reads the log for every follower: subscriptions and exporters. The node that holds the lease sends each
+wanted event. The other nodes wait until the log says that it was sent. If that does not happen and the lease is not
+renewed for a while, another node takes the lease. Each follower has a task of its own, so a slow one delays no other.
+The task reads the log page by page, so it needs little memory.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from stele.service.registry import Registry
 
 _PAGE: Final = 100
 _BURST_SECONDS: Final = 1.0
-"""How far it came is written so often at most while events go out."""
+"""Minimum interval in seconds between two writes of a follower's position while events are sent."""
 _SKIPPED_RECORDS: Final = 5_000
-"""Records without a wanted event after which the position is written all the same."""
+"""Number of records without a wanted event after which the position is written anyway."""
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 60.0
 _MOST_FAILURES: Final = 12
-"""Attempts that fail one after the other before a follower is paused: about five minutes."""
+"""Failed attempts in a row after which a follower is paused: about five minutes."""
 _IDLE_SECONDS: Final = 30.0
 _RETRIED: Final = frozenset({DeliveryCode.NOT_TAKEN, DeliveryCode.NO_ANSWER, DeliveryCode.UNAUTHENTICATED})
-"""Codes after which the event is tried again; after all others the follower is paused."""
+"""Codes after which the event is tried again. After other codes of a failed attempt the follower is paused."""
 
 _logger = structlog.get_logger("stele.delivery")
 
 
 class Follower(Protocol):
-    """Somebody who gets events.
+    """A receiver of events.
 
     name      key of its status
-    begin     position behind which its events begin; '' is the end of the log
-    caller    for whom it follows: what he may not see when it is sent is not sent
-    protocol  by which events go out, for metrics
+    begin     position after which its events begin; '' is the end of the log
+    caller    caller for whom it follows: events that this caller may not see when they are sent are not sent
+    protocol  protocol by which events are sent, for metrics
     """
 
     name: str
@@ -73,17 +73,17 @@ class Follower(Protocol):
 
 
 class FollowerSource(Protocol):
-    """A collection whose documents say who follows.
+    """A collection whose documents define followers.
 
-    collection         of the documents
-    status_collection  of how far each follower is
+    collection         name of the collection of the documents
+    status_collection  name of the collection of the followers' statuses
     """
 
     collection: str
     status_collection: str
 
     def make_follower(self, text: bytes) -> Follower | None:
-        """Return what a document asks for; None for one that rests."""
+        """Return the follower that a document defines; None for an inactive one."""
         ...
 
 
@@ -94,12 +94,12 @@ class _Running(NamedTuple):
 
 
 class Deliverer:
-    """Sends the events of one registry from one node; `run` until it is cancelled.
+    """Sends the events of one registry from one node; `run` goes on until it is cancelled.
 
     Args:
         registry: The node.
-        sources: Say who follows.
-        stats: Counts what becomes of events.
+        sources: Collections that define followers.
+        stats: Counts attempts and their results.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Deliverer:
                 await self._lease.release()
 
     async def _follow_source(self, source: FollowerSource) -> None:
-        """Start a task for each new follower, a new one for each changed one, and end those of the others."""
+        """Start a task for each new follower, restart it for each changed one, and cancel the tasks of removed ones."""
         collection = self._registry.state.collections.get(source.collection)
         if collection is None or collection.revision == self._revisions.get(source.collection):
             return
@@ -162,7 +162,7 @@ class Deliverer:
 
 
 class _Delivery:
-    """The way of one follower through the log."""
+    """Delivery of the log's events to one follower."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Delivery:
                 await self._registry.wait_for_record(position.seq, _IDLE_SECONDS)
 
     def _may_see(self, event: ChangeEvent) -> bool:
-        """Return whether the one who follows may learn of an event, by the rules of this moment."""
+        """Return whether the follower's caller may see an event, by the rules in force now."""
         asking = CALLER.set(self._follower.caller)
         try:
             return can_see_change(self._registry.access, event.change)
@@ -203,11 +203,11 @@ class _Delivery:
             CALLER.reset(asking)
 
     def _note_waiting(self, events: Sequence[ChangeEvent]) -> None:
-        """Note since when the follower waits: since the first of some events, or not at all."""
+        """Record since when the follower waits: since the first of the events, or not at all without events."""
         self._stats.note_waiting(self._kind, self._follower.name, events[0].at if events else None)
 
     async def _find_start(self) -> EventPosition:
-        """Return where to begin; a follower that does not say begins with what comes now."""
+        """Return where to begin. A follower without a given position begins at the present end of the log."""
         if not self._follower.begin and self._read_status() is None:
             await self._save(DeliveryStatus(str(self._registry.state.seq)))
         return parse_position(self._find_status().position)
@@ -219,14 +219,14 @@ class _Delivery:
         return self._read_status() or DeliveryStatus(self._follower.begin or "0")
 
     async def _skip(self, position: EventPosition) -> EventPosition:
-        """Note that nothing is wanted before a position."""
+        """Advance over records without a wanted event, and return the position. It is saved only now and then."""
         saved = parse_position(self._find_status().position)
         if position.seq - saved.seq > _SKIPPED_RECORDS and await self._lease.hold():
             await self._save(msgspec.structs.replace(self._find_status(), position=str(position)))
         return position
 
     async def _deliver(self, events: list[ChangeEvent]) -> bool:
-        """Send events, or wait until another node has; False when the position is to be read again."""
+        """Send events, or wait until another node has sent them. Return False if the position must be read again."""
         if self._find_status().state is DeliveryState.PAUSED:
             await self._wait_until_resumed()
             return False
@@ -257,12 +257,12 @@ class _Delivery:
         return True
 
     async def _send_until_done(self, event: ChangeEvent, status: DeliveryStatus) -> DeliveryStatus | None:
-        """Send one event again and again until it is taken, or refused for good.
+        """Send one event repeatedly until the sink accepts it or refuses it for good.
 
-        None when the follower was paused, or another node sends by now.
+        Return None if the follower was paused, or another node sends now.
         """
         while True:
-            if not self._may_see(event):  # a right was taken away since
+            if not self._may_see(event):  # the caller lost a right since
                 return await self._finish(status, event)
             attempt = await self._attempt(event)
             now = time.time_ns() // 1_000_000
@@ -288,7 +288,7 @@ class _Delivery:
                 return None
 
     async def _attempt(self, event: ChangeEvent) -> Attempt:
-        """Try once in the name of the one who follows, renewing the lease meanwhile."""
+        """Try once with the rights of the follower's caller, and renew the lease meanwhile."""
         asking = CALLER.set(self._follower.caller)
         try:
             sending = asyncio.ensure_future(self._follower.attempt(event))
@@ -322,7 +322,7 @@ class _Delivery:
         return await store.save_status(self._registry, self._collection, self._follower.name, status)
 
     async def _wait_for_retry(self, failures: int, attempt: Attempt) -> None:
-        """Wait twice as long after each failure, with a random part, and at least as long as the sink asks."""
+        """Wait twice as long after each failure, with random jitter, and at least as long as the sink requests."""
         pause = min(_FIRST_PAUSE * 2 ** (failures - 1), _LONGEST_PAUSE) * random.uniform(0.8, 1.2)  # noqa: S311
         until = time.monotonic() + max(pause, min(attempt.retry_after, _LONGEST_PAUSE))
         while (left := until - time.monotonic()) > 0:

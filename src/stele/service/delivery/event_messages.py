@@ -1,4 +1,7 @@
-"""Events as messages: the structured mode has the whole event in the body, the binary mode its attributes beside it.
+"""Events as messages.
+
+The structured mode puts the whole event in the body. The binary mode puts its attributes in headers or properties of
+the message.
 
 Source: docs/protocols/cloudevents.md#content-modes
 """
@@ -17,7 +20,7 @@ from stele.protocol.cncf import CloudEvent
 CLOUD_EVENT: Final = "application/cloudevents+json"
 """Media type of one event with all its attributes."""
 _PLAIN: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
-"""Characters that a header has as they are."""
+"""Characters that a header holds without percent-encoding."""
 
 
 class ContentMode(StrEnum):
@@ -26,15 +29,15 @@ class ContentMode(StrEnum):
     STRUCTURED = "structured"
     """In the body, as JSON."""
     BINARY = "binary"
-    """Beside the body, which is empty: these events have no data."""
+    """In headers or properties of the message. The body is empty, because these events have no data."""
 
 
 class EventMessage(NamedTuple):
     """An event ready to be sent.
 
-    body          of the message
+    body          body of the message
     content_type  media type of the body; '' where there is none
-    attributes    of the event, for the place beside the body; none in the structured mode
+    attributes    attributes of the event to send as headers or properties; none in the structured mode
     """
 
     body: bytes
@@ -42,7 +45,7 @@ class EventMessage(NamedTuple):
     attributes: Mapping[str, str]
 
     def make_headers(self, prefix: str) -> dict[str, str]:
-        """Return the attributes as headers of ASCII, as the bindings to HTTP and NATS have them."""
+        """Return the attributes as ASCII headers, as the HTTP and NATS bindings define them."""
         return {prefix + name: quote(value, safe=_PLAIN) for name, value in self.attributes.items()}
 
 

@@ -1,4 +1,4 @@
-"""Definitions of exporters: how they are checked, made, changed and removed."""
+"""Definitions of exporters: validated, created, changed and removed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from stele.service.times import current_millis
 CONTEXT_TYPES: Final = ("AUTO", "CUSTOM", "NONE", "DEFAULT")
 _LONGEST_NAME: Final = 256
 _MOST: Final = 1000
-"""Exporters, at most."""
+"""Maximum number of exporters."""
 
 
 class InvalidExporterName(Invalid):
-    """An exporter needs a name that can be part of a path."""
+    """The name of an exporter is empty, too long, or cannot be part of a path."""
 
     def __init__(self) -> None:
         super().__init__("Missing or invalid exporter name")
@@ -38,14 +38,14 @@ class InvalidExporterConfig(Invalid):
 
 
 class InvalidExporterSubjects(Invalid):
-    """A subject of an exporter is none."""
+    """A subject of an exporter is empty or has control characters."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(f"Invalid exporter subjects: '{subject}'")
 
 
 class ExporterExists(AlreadyExists):
-    """There is an exporter of that name."""
+    """An exporter of that name exists already."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Exporter '{name}' already exists")
@@ -59,9 +59,9 @@ class TooManyExporters(Conflict):
 
 
 class ExporterChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What somebody wants of an exporter: what is unset stays, None brings the default back.
+    """A requested change of an exporter: an unset value stays as it is, None restores the default.
 
-    A value of config that answers hide, sent back as they show it, keeps what is stored.
+    A hidden value of config that is sent back as answers show it keeps the stored value.
     """
 
     name: str | None = None
@@ -93,7 +93,7 @@ async def update_exporter(registry: Registry, name: str, wanted: ExporterChange,
 
 
 async def delete_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
-    """Remove an exporter; what it copied stays where it is. Raises `ExporterNotFound`."""
+    """Remove an exporter. What it copied is not deleted. Raises `ExporterNotFound`."""
     return await edit_exporters(registry, lambda items: remove_exporter(items, name), via)
 
 

@@ -1,6 +1,6 @@
-"""Exporters: what is copied into another registry, how far each one is, and how it is paused, resumed and set back.
+"""Exporters: what they copy into another registry, how far each one is, and how to pause, resume and reset them.
 
-They are documents of one collection; how far one is stands in a collection of its own. `exporter_definitions` makes
+They are documents of one collection; their progress is stored in another collection. `exporter_definitions` creates
 them, `apis.confluent` runs them.
 """
 
@@ -63,20 +63,20 @@ class ExporterNotFound(NotFound):
 
 
 class ExporterState(StrEnum):
-    """What an exporter does."""
+    """Activity of an exporter."""
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
     ERROR = "ERROR"
-    """An error stopped it, until somebody resumes it."""
+    """An error stopped it. It does nothing until it is resumed."""
 
 
 class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored exporter; run is when it was created or last set back to the beginning.
+    """A stored exporter; run is when it was created or last reset to the beginning.
 
-    config holds credentials, too: no answer shows them, and the log has them sealed (`service/secrets.py`). What its
-    owner may not read is not exported. state is `STARTING` or `PAUSED`.
+    config holds credentials, too: no answer shows them, and the log has them sealed (`service/secrets.py`). Schemas
+    that its owner may not read are not exported. state is `STARTING` or `PAUSED`.
     """
 
     name: str
@@ -93,17 +93,17 @@ class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def status_name(self) -> str:
-        """Key of how far it is: another one after each reset."""
+        """Key of its progress, which changes with each reset."""
         return f"{self.name}/{self.run}"
 
 
 class ExporterProgress(msgspec.Struct, frozen=True):
     """How far an exporter is.
 
-    state   what it does
-    offset  the last record of the log that it is done with; 0: none
+    state   its activity
+    offset  the last record of the log that is processed; 0: none
     ts      when that changed (milliseconds since 1970 UTC)
-    trace   what stopped it, or what was left out; '' for nothing
+    trace   why it stopped, or what it left out; '' for nothing
     """
 
     state: ExporterState
@@ -113,25 +113,26 @@ class ExporterProgress(msgspec.Struct, frozen=True):
 
 
 class ExporterOverview(msgspec.Struct, frozen=True):
-    """An exporter for people: what it is about, and how far it is.
+    """An exporter as shown to users: its definition, and how far it is.
 
-    name                   of the exporter
-    owner                  who wrote it last; '' is nobody in particular. What he may not read is not exported
+    name                   name of the exporter
+    owner                  caller that wrote it last, '' if anonymous. What the owner may not read is not exported
     context_type           AUTO (a context named after this registry), CUSTOM, NONE or DEFAULT
-    context                of CUSTOM
+    context                context of CUSTOM
     subjects               names or patterns
-    subject_rename_format  names of subjects over there; '' keeps them
+    subject_rename_format  names of subjects in the other registry; '' keeps them
     config                 how the other registry is reached; credentials are hidden
-    state                  what it does
-    offset                 the last record of the log that it is done with; 0: none
-    waiting_records        records of the log behind that: all of them may be about its subjects
-    delivered              changes that were carried over
-    failures               attempts that failed since
+    state                  its activity
+    offset                 the last record of the log that is processed; 0: none
+    waiting_records        records of the log after that; any of them may be about its subjects
+    delivered              changes that were copied
+    failures               failed attempts since the last success
     changed_at             when state, definition or offset changed (milliseconds since 1970 UTC)
-    last_delivery_at       when something was last carried over; 0: never
+    last_delivery_at       when a change was last copied; 0: never
     last_failure_at        when an attempt last failed
-    trace                  what stopped it, or what was left out; '' for nothing
-    dead                   changes the other registry will never take, in all; dead_events are the newest of them
+    trace                  why it stopped, or what it left out; '' for nothing
+    dead                   number of changes that the other registry refused for good; dead_events are the newest of
+                           them
     """
 
     name: str
@@ -229,14 +230,14 @@ async def get_exporter(registry: Registry, name: str) -> ExporterOverview:
 
 
 async def pause_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
-    """Let an exporter rest; it goes on from there when it is resumed. Raises `ExporterNotFound`."""
+    """Pause an exporter; it continues at the same position when it is resumed. Raises `ExporterNotFound`."""
     return await edit_exporters(
         registry, lambda items: change_state(items, name, ExporterState.PAUSED, current_millis()), via
     )
 
 
 async def resume_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
-    """Let an exporter run on, also one that an error stopped. Raises `ExporterNotFound`."""
+    """Resume an exporter that is paused, or that an error stopped. Raises `ExporterNotFound`."""
     exporter = await edit_exporters(
         registry, lambda items: change_state(items, name, ExporterState.STARTING, current_millis()), via
     )
@@ -247,7 +248,7 @@ async def resume_exporter(registry: Registry, name: str, via: str) -> StoredExpo
 
 
 async def reset_exporter(registry: Registry, name: str, via: str) -> StoredExporter:
-    """Set an exporter back to the beginning: it carries everything over again. Raises `ExporterNotFound`."""
+    """Reset an exporter to the beginning: it copies everything again. Raises `ExporterNotFound`."""
     return await edit_exporters(registry, lambda items: reset_offset(items, name, current_millis()), via)
 
 

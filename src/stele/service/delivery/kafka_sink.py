@@ -48,22 +48,22 @@ class KafkaSink(BlockingSink):
                 "sasl.username": credential["identifier"],
                 "sasl.password": credential["secret"],
             }
-            if authority := os.environ.get("SSL_CERT_FILE"):  # the client's library does not look at it by itself
+            if authority := os.environ.get("SSL_CERT_FILE"):  # the client library does not read it
                 options["ssl.ca.location"] = authority
         self._settings = settings
         self._topic = settings.topicname or address.path
         self._complaint: Any = None
-        """What a broker said of the credential since the last delivery: it is not said anew with each attempt."""
+        """Error of a broker about the credential since the last delivery. The client library reports it only once."""
         self._make_producer: Callable[[], Any] = partial(Producer, {**options, "error_cb": self._note_complaint})
         self._producer: Any = None
         self._too_large = KafkaError.MSG_SIZE_TOO_LARGE
 
     def is_connected(self) -> bool:
-        """See `BlockingSink`; the producer connects by itself."""
+        """Return True; see `BlockingSink`. The producer connects by itself."""
         return True
 
     def deliver(self, event: CloudEvent, target: str) -> Attempt:
-        """See `BlockingSink`."""
+        """Deliver one event; see `BlockingSink`."""
         if self._producer is None:
             self._producer = self._make_producer()
         message = encode_event(event, self._settings.contentmode)
@@ -79,7 +79,7 @@ class KafkaSink(BlockingSink):
             on_delivery=lambda error, sent: failures.append(error),
         )
         self._producer.flush(_FLUSH_SECONDS)
-        # Compared by `is`: `==` of the client's errors with anything else leaves an exception that nobody raised.
+        # Compared by `is`: `==` of the client's errors with another type leaves an exception set but not raised.
         if failures and failures[0] is None:
             self._complaint = None
             return Attempt(DeliveryCode.DELIVERED)
@@ -90,12 +90,12 @@ class KafkaSink(BlockingSink):
         return Attempt(code, detail=str(error or "the broker does not answer")[:200])
 
     def _note_complaint(self, error: Any) -> None:
-        """Keep what a broker says of the credential: the message itself fails for want of time only."""
+        """Keep a broker's error about the credential. The message itself fails only with a timeout."""
         if error.name() in _REFUSALS:
             self._complaint = error
 
     def disconnect(self) -> None:
-        """See `BlockingSink`."""
+        """Drop the producer and its messages; see `BlockingSink`."""
         if self._producer is not None:
             self._producer.purge()
             self._producer = None

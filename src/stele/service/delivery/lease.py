@@ -1,4 +1,4 @@
-"""Leases: each says which node does a piece of work. A lease is taken from a node that stands still at it."""
+"""Leases: each names the node that does one piece of work. Another node takes a lease that is not renewed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stele.service.delivery.status import Lease
 from stele.service.registry import Registry
 
 TAKEOVER_SECONDS: Final = 6.0
-"""A lease that stands still for so long, while there is something to send, is taken by another node."""
+"""Seconds without renewal after which another node takes a lease, while there is something to send."""
 RENEWAL_SECONDS: Final = 2.0
-"""How often a node at work renews it."""
+"""Interval in seconds at which the holder renews a lease."""
 _SHARE_SECONDS: Final = 1.0
 _LONGEST_SHARE: Final = 3.0
-"""For each lease that a node holds it leaves the next free one to others so much longer, but no longer than this."""
+"""Longest time in seconds that a node leaves a free lease to others. It waits longer for each lease that it holds."""
 
 
 class LeaseHolder:
@@ -27,8 +27,9 @@ class LeaseHolder:
 
     Args:
         registry: The node.
-        name: Of the lease.
-        node: Name of the node; '' makes one up. Nodes of one name share out leases among them evenly with the others.
+        name: Name of the lease.
+        node: Name of the node; '' generates one. Holders with one node name count their leases together, so that leases
+            are spread evenly over the nodes.
     """
 
     def __init__(self, registry: Registry, name: str = store.DELIVERY_LEASE, node: str = "") -> None:
@@ -41,18 +42,18 @@ class LeaseHolder:
         self._free_since = 0.0
         self._waiting = 0
         self._holding = asyncio.Lock()
-        """One task of this node renews the lease at a time: to another one it would look like somebody else's."""
+        """Lets one task of this node renew the lease at a time. A second one would take it for another node's lease."""
 
     def is_held(self) -> bool:
-        """Whether the lease names this node, as far as this node has read the log."""
+        """Return whether the lease names this node, as far as this node has read the log."""
         lease = store.find_lease(self._registry.state, self._name)
         return lease is not None and lease.node == self._node
 
     async def hold(self, *, takes_over: bool = True) -> bool:
-        """Return whether this node has the lease, after renewing or taking it where that is due.
+        """Return whether this node has the lease. Renews or takes the lease if that is due.
 
         Args:
-            takes_over: Whether it may be taken from a node that stands still.
+            takes_over: Whether it may be taken from a node that does not renew it.
         """
         async with self._holding:
             return await self._hold(takes_over=takes_over)
@@ -81,22 +82,22 @@ class LeaseHolder:
         return sum(lease.node == self._node for lease in store.list_leases(self._registry.state).values())
 
     def begin_to_wait(self) -> None:
-        """Count from now for how long the lease stands still: nobody had to renew it while there was nothing to do.
+        """Measure the time without renewal from now on: no renewal was needed while there was nothing to do.
 
-        A lease that nobody has goes on being free: who seldom asks for it gets it in the end, too.
+        A free lease stays free meanwhile, so that a node that seldom tries to take it gets it in the end, too.
         """
         self._seen_at = time.monotonic()
         self._free_since = self._free_since or self._seen_at
 
     async def release(self) -> None:
-        """Let another node send at once, if it is this one that does."""
+        """Release the lease if this node holds it, so that another node can send at once."""
         lease = store.find_lease(self._registry.state, self._name)
         if lease is not None and lease.node == self._node:
             await store.take_lease(self._registry, lease, "", self._name)
 
     @contextmanager
     def wait_for_other(self) -> Iterator[None]:
-        """Note that another node has something to send: the time the lease stands still counts from the first wait."""
+        """Wait for another node to send. The time without renewal counts from the first of several waits."""
         if not self._waiting:
             self.begin_to_wait()
         self._waiting += 1

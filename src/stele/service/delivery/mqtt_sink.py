@@ -30,11 +30,11 @@ class MqttSink(BlockingSink):
     """Publishes events to a topic.
 
     Args:
-        address: Of the broker.
-        rules: Which addresses are allowed.
+        address: Address of the broker.
+        rules: Allowed addresses.
         settings: Topic and treatment of messages.
         credential: User name and password; None: there is none.
-        is_version_5: Whether it speaks MQTT 5, else 3.1.1.
+        is_version_5: Whether it uses MQTT 5, else 3.1.1.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class MqttSink(BlockingSink):
         self._reasons: dict[int, Any] = {}
 
     def is_connected(self) -> bool:
-        """See `BlockingSink`."""
+        """Return whether the connection can be used again; see `BlockingSink`."""
         return self._client is not None and self._client.is_connected()
 
     def deliver(self, event: CloudEvent, target: str) -> Attempt:
-        """See `BlockingSink`."""
+        """Deliver one event; see `BlockingSink`."""
         settings = self._settings
         message = encode_event(event, settings.contentmode)
         try:
@@ -103,7 +103,7 @@ class MqttSink(BlockingSink):
         return properties
 
     def _connect(self, target: str) -> Attempt | None:
-        """Connect, and return why that is not possible; None: it is."""
+        """Connect, and return the failed attempt if that is not possible, else None."""
         self.disconnect()
         paho = self._paho
         client = self._client = paho.Client(
@@ -138,7 +138,7 @@ class MqttSink(BlockingSink):
         return Attempt(code, reason.value, detail=str(reason))
 
     def disconnect(self) -> None:
-        """See `BlockingSink`."""
+        """Close the connection; see `BlockingSink`."""
         if self._client is not None:
             self._client.disconnect()
             self._client.loop_stop()

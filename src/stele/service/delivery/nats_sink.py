@@ -1,4 +1,7 @@
-"""Subjects of NATS as sinks: JetStream acknowledges an event where a stream has the subject, else the server took it.
+"""Subjects of NATS as sinks.
+
+JetStream acknowledges an event if a stream has the subject. Otherwise the event is delivered when the server has
+received it.
 
 Source: docs/protocols/cloudevents.md#content-modes
 """
@@ -22,17 +25,17 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 10
 _LOOK_SECONDS: Final = 2.0
-"""How long JetStream may take to say whether a stream has the subject."""
+"""Timeout in seconds of the request to JetStream whether a stream has the subject."""
 
 
 class NatsSink:
     """Publishes events to a subject.
 
     Args:
-        address: Of the server. Others of its cluster are not asked, as nobody has judged their addresses.
-        rules: Which addresses are allowed.
+        address: Address of the server. Other servers of its cluster are not used, as their addresses are not checked.
+        rules: Allowed addresses.
         settings: The subject.
-        subscription: Whose events these are.
+        subscription: Subscription that the events belong to.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class NatsSink:
             headers["content-type"] = message.content_type
         subject = self._settings.subject
         if self._has_stream:
-            headers["Nats-Msg-Id"] = f"{self._name}/{event.id}"  # a stream keeps what comes twice once
+            headers["Nats-Msg-Id"] = f"{self._name}/{event.id}"  # a stream drops a repeated message
             await client.jetstream().publish(subject, message.body, timeout=_SECONDS, headers=headers)
         else:
             await client.publish(subject, message.body, headers=headers)
@@ -122,7 +125,7 @@ class NatsSink:
         return client
 
     async def _find_stream(self, client: Client) -> bool:
-        """Return whether JetStream keeps messages of the subject; where it may not be asked, it does not."""
+        """Return whether JetStream stores messages of the subject. False if the request is refused or fails."""
         try:
             await client.jetstream(timeout=_LOOK_SECONDS).find_stream_name_by_subject(self._settings.subject)
         except (self._nats.js.errors.Error, self._nats.errors.Error, TimeoutError):

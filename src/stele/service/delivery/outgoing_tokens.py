@@ -1,6 +1,6 @@
-"""Tokens by which the server proves to others who it is (RFC 6749, sections 4.4 and 6).
+"""Tokens with which the server authenticates to other servers (RFC 6749, sections 4.4 and 6).
 
-They are asked for when they are needed, and kept until shortly before their end.
+They are requested when needed, and cached until shortly before they expire.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LEEWAY_SECONDS: Final = 30.0
 
 
 class NoToken(Unavailable):
-    """The issuer of tokens answered, and gave none."""
+    """The issuer of tokens answered without a token."""
 
 
 class _Token(msgspec.Struct, frozen=True):
@@ -31,9 +31,9 @@ class OutgoingTokens:
     """The tokens of one issuer.
 
     Args:
-        client: Asks the issuer.
-        url: Where it gives tokens.
-        form: What it is asked with.
+        client: HTTP client for requests to the issuer.
+        url: Token endpoint of the issuer.
+        form: Form fields of the token request.
     """
 
     def __init__(self, client: OutgoingClient, url: str, form: Mapping[str, str]) -> None:
@@ -44,7 +44,7 @@ class OutgoingTokens:
         self._until = 0.0
 
     async def get_token(self) -> str:
-        """Return a token that holds. Raises `NoToken`, `ForbiddenAddress`, `Unavailable`."""
+        """Return a valid token. Raises `NoToken`, `ForbiddenAddress`, `Unavailable`."""
         if time.monotonic() < self._until:
             return self._token
         answer = await self._client.send_request(

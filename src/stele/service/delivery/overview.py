@@ -1,4 +1,4 @@
-"""What people are shown of the delivery of events: how far each subscription is, and what stands in its way."""
+"""The delivery of events as shown to users: how far each subscription is, and which error stops it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from stele.service.delivery.status import DeadEvent, DeliveryState, DeliveryStat
 from stele.service.registry import Registry
 
 COLLECTION: Final = "subscriptions"
-"""Where subscriptions are stored."""
+"""Name of the collection of subscriptions."""
 
 
 class SubscriptionOverview(msgspec.Struct, frozen=True):
     """How far one subscription is.
 
     id                its id in the CNCF API
-    owner             who wrote it last; '' is nobody in particular. He gets the events that he may read
-    protocol          by which events go out
-    state             `active`, or `paused` until somebody resumes it
-    position          behind the last event that is done with
-    waiting_records   records of the log behind that position: all of them may hold events for it
-    delivered         events the sink took
-    failures          attempts that failed since
-    last_code         what became of the last attempt; '' before the first
-    last_status       its status of HTTP
-    last_detail       what the sink said, in short
-    last_delivery_at  when the sink last took an event (milliseconds since 1970 UTC); 0: never
+    owner             caller that wrote it last, '' if anonymous. It gets the events that the owner may read
+    protocol          protocol by which events are sent
+    state             `active`, or `paused` until it is resumed
+    position          position after the last processed event
+    waiting_records   records of the log after that position; any of them may hold events for it
+    delivered         number of events that the sink accepted
+    failures          failed attempts since the last success
+    last_code         result of the last attempt; '' before the first
+    last_status       its HTTP status
+    last_detail       short text of the sink's answer
+    last_delivery_at  when the sink last accepted an event (milliseconds since 1970 UTC); 0: never
     last_failure_at   when an attempt last failed
-    dead              events the sink will never take, in all; dead_events are the newest of them
+    dead              number of events that the sink refused for good; dead_events are the newest of them
     """
 
     id: str

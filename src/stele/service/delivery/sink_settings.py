@@ -1,7 +1,8 @@
-"""What a subscription says of its sink: the address, and settings of the protocol, checked when it is made.
+"""The sink of a subscription: its address and the settings of its protocol, validated when the subscription is created.
 
-Names of settings are those of CloudEvents Subscriptions; its older texts spell them with capitals, which is understood.
-Settings with which nobody acknowledges an event (QoS 0, `acks` 0, the mode `settled`) are refused: they lose events.
+Names of settings are those of CloudEvents Subscriptions. Older versions of that text spell them with capitals, which is
+accepted. Settings without acknowledgement of events (QoS 0, `acks` 0, the mode `settled`) are rejected, because they
+lose events.
 
 Source: docs/protocols/cncf.md#subscriptions
 """
@@ -24,7 +25,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
 class SinkAddress(NamedTuple):
-    """Where a broker is, and what the path of the sink names there."""
+    """Address of a broker, and what the path of the sink names there."""
 
     host: str
     port: int
@@ -49,7 +50,7 @@ class WebhookSettings(_Settings, frozen=True, forbid_unknown_fields=True):
 
 
 class KafkaSettings(_Settings, frozen=True, forbid_unknown_fields=True):
-    """Settings of Kafka: the topic, if the sink does not name it, and what a producer calls itself and waits for."""
+    """Settings of Kafka: the topic, if the sink does not name it, and client id and acks of the producer."""
 
     topicname: Text | None = None
     clientid: Text | None = None
@@ -93,13 +94,13 @@ class _Protocol(NamedTuple):
     """How the sinks of a protocol are described.
 
     settings     type of its settings
-    schemes      of the sink: default port, and whether the connection is encrypted
-    form         of the sink, for messages
-    module       that has to be installed; '' is none
-    package      it comes from
-    extra        that installs it
-    credentials  types of credentials it takes
-    has_path     whether the sink has a path that means something
+    schemes      URI schemes of the sink: default port, and whether the connection is encrypted
+    form         form of the sink's URI, for messages
+    module       module that has to be installed; '' is none
+    package      package that has the module
+    extra        extra that installs it
+    credentials  types of credentials that it accepts
+    has_path     whether the path of the sink has a meaning
     """
 
     settings: type[Any]
@@ -162,10 +163,10 @@ PROTOCOLS: Final = tuple(_PROTOCOLS)
 
 
 def describe_sink(subscription: Subscription) -> SinkDescription:
-    """Return what a subscription says of its sink.
+    """Return the validated sink of a subscription.
 
     Raises:
-        InvalidRequest: The sink, a setting or the type of the credential is none of the protocol.
+        InvalidRequest: The sink, a setting or the type of the credential does not fit the protocol.
         NotInstalled: The client of the protocol is missing.
     """
     protocol = _PROTOCOLS[subscription.protocol]

@@ -19,13 +19,13 @@ from stele.service.outgoing import AddressRules, OutgoingClient
 
 
 class SinkFactory:
-    """Makes the sinks of subscriptions.
+    """Creates the sinks of subscriptions.
 
     Args:
-        client: Sends requests to webhooks.
-        rules: Which addresses of brokers are allowed.
-        origin: What webhooks are told of who sends; '' skips asking them.
-        brokers: Kafka brokers (`host:port`) that may be sent to.
+        client: HTTP client for requests to webhooks.
+        rules: Allowed addresses of brokers.
+        origin: Name of the sender in the handshake with webhooks; '' skips the handshake.
+        brokers: Allowed Kafka brokers (`host:port`).
     """
 
     def __init__(self, client: OutgoingClient, rules: AddressRules, origin: str, brokers: Collection[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""What the delivery of events by one process is like, for metrics."""
+"""Statistics of the delivery of events by one process, for metrics."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from stele.service.delivery import status as store
 from stele.service.delivery.status import EXPORTERS, SUBSCRIPTIONS, DeliveryState
 
 MOST_FOLLOWERS: Final = 100
-"""Followers whose lag is told one by one; the others share one name."""
+"""Number of followers whose lag is reported separately; the others share one name."""
 OTHERS: Final = "other"
 
 CountAttempt = Callable[[str, str, float], None]
-"""Takes the protocol of an attempt, what became of it, and the seconds since the change."""
+"""Takes the protocol of an attempt, its result, and the seconds since the change."""
 
 
 def name_kind(status_collection: str) -> str:
-    """Return what followers are called whose statuses are in a collection: `subscriptions`, `exporters`."""
+    """Return the kind of the followers whose statuses are in a collection: `subscriptions`, `exporters`."""
     return status_collection.partition(".")[0]
 
 
 class DeliveryStats:
-    """Counts attempts, and knows since when each follower waits.
+    """Counts attempts, and records since when each follower waits.
 
     Args:
-        count: Is told of every attempt.
+        count: Called with every attempt.
     """
 
     def __init__(self, count: CountAttempt = lambda protocol, code, seconds: None) -> None:
@@ -36,15 +36,18 @@ class DeliveryStats:
         self._waiting: dict[tuple[str, str], int | None] = {}
 
     def note_waiting(self, kind: str, name: str, since: int | None) -> None:
-        """Note when the oldest change was made (milliseconds since 1970) that a follower waits for; None: none is."""
+        """Record the time of the oldest change that a follower waits for.
+
+        `since` is in milliseconds since 1970; None: it waits for none.
+        """
         self._waiting[kind, name] = since
 
     def forget_follower(self, kind: str, name: str) -> None:
-        """Note that a follower is gone."""
+        """Remove a follower that was deleted or stopped."""
         self._waiting.pop((kind, name), None)
 
     def list_lags(self) -> Mapping[tuple[str, str], float]:
-        """Return how many seconds each follower is behind, by kind and name; of those that share one, the longest."""
+        """Return how many seconds each follower is behind, by kind and name. A shared name has the longest lag."""
         now = time.time() * 1000
         lags: dict[tuple[str, str], float] = {}
         for index, ((kind, name), since) in enumerate(sorted(self._waiting.items())):

@@ -1,6 +1,6 @@
-"""How far each follower of the log is, and which node sends: documents in the log, so that any node can go on.
+"""Progress of each follower of the log, and the node that sends: documents in the log, so that any node can continue.
 
-The node that sends writes how far it came after each burst of events. Nothing is written while nothing happens.
+The node that sends writes the progress after each burst of events. Nothing is written while nothing happens.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ _MOST_DEAD_LETTERS: Final = 100
 
 
 class DeliveryState(StrEnum):
-    """Whether events go out."""
+    """Whether events are sent."""
 
     ACTIVE = "active"
     PAUSED = "paused"
-    """Nothing is sent until somebody resumes it."""
+    """Nothing is sent until the follower is resumed."""
 
 
 class DeadEvent(msgspec.Struct, frozen=True):
-    """An event that a sink will never take: id and subject of the event, why, and when (milliseconds since 1970)."""
+    """An event that a sink refused for good.
+
+    Holds id and subject of the event, the reason, and the time (milliseconds since 1970).
+    """
 
     id: str
     subject: str
@@ -48,17 +51,17 @@ class DeadEvent(msgspec.Struct, frozen=True):
 class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far a follower is: a subscription, or an exporter.
 
-    position          behind the last event that is done with
-    state             whether events go out
-    delivered         events the sink took, in all
-    failures          attempts that failed since the last event was taken
-    last_code         what became of the last attempt, a `DeliveryCode`
-    last_status       its status of HTTP; 0 where there was none
-    last_detail       what the far side said, in short
-    last_delivery_at  when the sink last took an event (milliseconds since 1970 UTC)
+    position          position after the last processed event
+    state             whether events are sent
+    delivered         total number of events that the sink accepted
+    failures          failed attempts since the last success
+    last_code         result of the last attempt, a `DeliveryCode`
+    last_status       its HTTP status; 0 where there was none
+    last_detail       short text of the receiver's answer
+    last_delivery_at  when the sink last accepted an event (milliseconds since 1970 UTC)
     last_failure_at   when an attempt last failed
-    dead_events       the newest events that the sink will never take
-    dead              how many there were in all
+    dead_events       the newest events that the sink refused for good
+    dead              total number of these
     """
 
     position: str
@@ -74,13 +77,16 @@ class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     dead: int = 0
 
     def add_dead_event(self, event: DeadEvent) -> DeliveryStatus:
-        """Return the status with one more event that was not taken."""
+        """Return the status with one more event that was refused for good."""
         dead_events = (*self.dead_events, event)[-_MOST_DEAD_LETTERS:]
         return msgspec.structs.replace(self, dead_events=dead_events, dead=self.dead + 1)
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Which node does a piece of work, '' for none. turn rises meanwhile; one that stands still: the node is gone."""
+    """The node that does a piece of work, '' for none.
+
+    turn rises with each renewal. If it does not rise, the node has stopped.
+    """
 
     node: str
     turn: int
@@ -91,14 +97,14 @@ _lease_decoder = msgspec.json.Decoder(Lease)
 
 
 def find_status(state: State, collection: str, name: str) -> DeliveryStatus | None:
-    """Return how far a follower is; None where nothing was sent yet."""
+    """Return how far a follower is; None if nothing was written yet."""
     documents = state.collections.get(collection)
     text = None if documents is None else documents.items.get((name,))
     return None if text is None else _status_decoder.decode(text)
 
 
 def find_lease(state: State, name: str = DELIVERY_LEASE) -> Lease | None:
-    """Return which node does something; None where none ever did."""
+    """Return a lease; None if no node ever took it."""
     collection = state.collections.get(LEASE_COLLECTION)
     text = None if collection is None else collection.items.get((name,))
     return None if text is None else _lease_decoder.decode(text)
@@ -111,9 +117,9 @@ def list_leases(state: State) -> dict[str, Lease]:
 
 
 async def save_status(registry: Registry, collection: str, name: str, status: DeliveryStatus) -> DeliveryStatus:
-    """Write how far a follower is, and return what is there then.
+    """Write how far a follower is, and return the status that is stored then.
 
-    A pause meanwhile stays, and so does a position further on: another node has sent since.
+    A stored pause is kept. A stored position further on is kept, too, because another node has sent events since.
     """
 
     def change(items: Items) -> tuple[Changes, DeliveryStatus]:
@@ -132,7 +138,7 @@ async def save_status(registry: Registry, collection: str, name: str, status: De
 async def set_state(
     registry: Registry, collection: str, name: str, status: DeliveryStatus, state: DeliveryState
 ) -> None:
-    """Pause or resume a follower; status is what it has where nothing was written yet."""
+    """Pause or resume a follower, and reset its failures. `status` is its status if none is stored yet."""
 
     def change(items: Items) -> tuple[Changes, None]:
         text = items.get((name,))
@@ -144,7 +150,7 @@ async def set_state(
 
 
 async def forget_status(registry: Registry, collection: str, name: str) -> None:
-    """Remove what is known of a follower that is gone."""
+    """Remove the status of a deleted follower."""
 
     def change(items: Items) -> tuple[Changes, None]:
         return ({(name,): None} if (name,) in items else {}), None
@@ -153,7 +159,7 @@ async def forget_status(registry: Registry, collection: str, name: str) -> None:
 
 
 async def take_lease(registry: Registry, known_lease: Lease | None, node: str, name: str = DELIVERY_LEASE) -> bool:
-    """Make a node the one that acts, or go on being it; False when the lease is not the one that was seen."""
+    """Take or renew a lease for a node. Return False if the stored lease differs from `known_lease`."""
 
     def change(items: Items) -> tuple[Changes, bool]:
         text = items.get((name,))
@@ -165,7 +171,7 @@ async def take_lease(registry: Registry, known_lease: Lease | None, node: str, n
 
 
 async def forget_lease(registry: Registry, name: str) -> None:
-    """Remove the lease of work that nobody does any more."""
+    """Remove the lease of work that no longer exists."""
 
     def change(items: Items) -> tuple[Changes, None]:
         return ({(name,): None} if (name,) in items else {}), None

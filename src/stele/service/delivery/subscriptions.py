@@ -1,4 +1,4 @@
-"""Subscriptions as followers of the log: which events one wants, and its sink."""
+"""Subscriptions as followers of the log, each with its wanted events and its sink."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _decoder: Final = msgspec.json.Decoder(Subscription)
 
 
 class SubscriptionSource:
-    """Makes followers of subscriptions.
+    """Creates the followers of subscriptions.
 
     Args:
-        sinks: Makes what their events go to.
+        sinks: Creates the sinks to which their events are sent.
         source: Base URI of the registry, for subscriptions that name none.
     """
 

@@ -1,4 +1,4 @@
-"""What became of an attempt to deliver an event, and what every sink of events does."""
+"""Results of attempts to deliver an event, and the interface of every sink of events."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from stele.protocol.cncf import CloudEvent
 
 
 class DeliveryCode(StrEnum):
-    """What became of an attempt to deliver."""
+    """Result of an attempt to deliver."""
 
     DELIVERED = "delivered"
     REFUSED = "refused"
-    """The sink will never take this event; the next one may be taken."""
+    """The sink refuses this event for good; it may accept the next one."""
     NOT_TAKEN = "not_taken"
-    """The sink answered with an error that may go away."""
+    """The sink answered with a temporary error."""
     NO_ANSWER = "no_answer"
     UNAUTHENTICATED = "unauthenticated"
-    """The sink does not take the credential; another try may find that it was renewed there."""
+    """The sink does not accept the credential. A later attempt may succeed if the sink renewed it."""
     NO_CONSENT = "no_consent"
     """The sink did not agree to get events: see the handshake of webhooks."""
     FORBIDDEN_ADDRESS = "forbidden_address"
-    """The settings let the server send nothing there."""
+    """The server's settings forbid requests to this address."""
     GONE = "gone"
-    """The sink says that it wants no more events."""
+    """The sink reports that it wants no more events."""
     CONFLICT = "conflict"
-    """The far side has something else in that place."""
+    """The receiver has different content under the same name or number."""
     BAD_SETTINGS = "bad_settings"
-    """The far side cannot be asked as the settings say."""
+    """The receiver cannot be reached with these settings."""
 
 
 class Attempt(NamedTuple):
-    """An attempt to deliver: status of HTTP where there was one, seconds the sink asks to wait, what it said."""
+    """An attempt to deliver.
+
+    Holds the HTTP status if there was one, the seconds the sink asks to wait, and a short text of its answer.
+    """
 
     code: DeliveryCode
     status: int = 0

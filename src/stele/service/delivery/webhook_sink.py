@@ -17,7 +17,7 @@ from stele.service.delivery.targets import Attempt, DeliveryCode
 from stele.service.outgoing import OutgoingAnswer, OutgoingClient
 
 _RETRIED_STATUS: Final = frozenset({401, 403, 404, 405, 408, 425, 429})
-"""Refusals that say something of the sink, and nothing of the event: the next attempt may do."""
+"""HTTP statuses caused by the sink and not by the event: the next attempt may succeed."""
 _GONE: Final = 410
 
 
@@ -59,7 +59,7 @@ class WebhookSink:
         return _judge_answer(answer)
 
     async def _ask_consent(self) -> Attempt | None:
-        """Ask a webhook whether it takes events from here; None: it does."""
+        """Ask a webhook whether it accepts events from this server. Return the failed attempt, or None if it agrees."""
         headers = {**self._settings.headers, **await self._authorize(), "webhook-request-origin": self._origin}
         answer = await self._client.send_request("OPTIONS", self._url, headers=headers)
         allowed = answer.headers.get("webhook-allowed-origin", "")
@@ -80,7 +80,7 @@ class WebhookSink:
         return {} if self._tokens is None else {"authorization": f"Bearer {await self._tokens.get_token()}"}
 
     async def close(self) -> None:
-        """Nothing is held: the client is shared."""
+        """Do nothing: the client is shared."""
 
 
 def _judge_answer(answer: OutgoingAnswer) -> Attempt:

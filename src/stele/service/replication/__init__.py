@@ -1,1 +1,1 @@
-"""Replication: versions as other registries are told them, and documents that say what follows what."""
+"""Replication: versions in the form that registries exchange, and documents that define replications."""

@@ -1,4 +1,4 @@
-"""Replications that a server runs: documents in the log that say what follows what, and how far each one is."""
+"""Replications that a server runs: documents in the log with their definitions, and how far each one is."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ COLLECTION: Final = "replications"
 STATUS: Final = "replications.status"
 _LEASE: Final = "replication/"
 HIDDEN: Final = "[hidden]"
-"""What answers show in the place of a secret."""
+"""Replaces a secret in answers."""
 MOST_REPLICATIONS: Final = 100
 MOST_CONFLICTS: Final = 100
-"""Conflicts that are kept of a replication."""
+"""Maximum number of conflicts that are kept for a replication."""
 _VIA: Final = "replication"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _MOST_PATTERNS: Final = 1000
 
 
 class ReplicationDirection(StrEnum):
-    """Which way versions go."""
+    """Direction in which versions are copied."""
 
     PULL = "pull"
     """From the other registry to this one."""
@@ -44,11 +44,11 @@ class ReplicationDirection(StrEnum):
 
 
 class RegistryKind(StrEnum):
-    """What the other registry is, which decides how it is asked."""
+    """Product or API of the other registry, which determines how it is accessed."""
 
     STELE = "stele"
     CONFLUENT = "confluent"
-    """Whatever speaks the Confluent API."""
+    """Any registry with the Confluent API."""
     CNCF = "cncf"
     """A server of the CNCF Schema Registry API 0.2; only to pull from."""
     XREGISTRY = "xregistry"
@@ -58,22 +58,22 @@ class RegistryKind(StrEnum):
 
 
 PUSH_KINDS: Final = frozenset({RegistryKind.STELE, RegistryKind.CONFLUENT})
-"""Registries that take replicas."""
+"""Kinds of registries that replicas can be pushed to."""
 
 
 class RunState(StrEnum):
-    """Whether a replication is at work."""
+    """Whether a replication runs."""
 
     RUNNING = "running"
     PAUSED = "paused"
 
 
 class Phase(StrEnum):
-    """What a replication does."""
+    """Activity of a replication."""
 
     STARTING = "starting"
     FOLLOWING = "following"
-    """The target holds what the source had when it was last looked at."""
+    """The target had everything that the source had at the last check."""
     FAILING = "failing"
     """The last attempt failed; there will be another one."""
 
@@ -83,11 +83,11 @@ class OtherRegistry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         url: Its address, without credentials.
-        kind: What it is.
+        kind: Its kind.
         user: User name, '' for none.
         password: Password of the user; answers hide it.
         token: Bearer token, '' for none; answers hide it.
-        authority: URI that is the authority of its schemas; '' for its own word, or its address.
+        authority: URI that is the authority of its schemas; '' for the one that it reports itself, or its address.
     """
 
     url: str
@@ -99,17 +99,17 @@ class OtherRegistry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Replication(msgspec.Struct, frozen=True):
-    """What follows what.
+    """Definition of a replication.
 
     Attributes:
         name: Its name: letters, digits, `.`, `_`, `-`.
-        direction: Which way versions go.
+        direction: Direction in which versions are copied.
         registry: The registry at the other end.
         subjects: Patterns of subjects: `orders-*`, `:.namespace:name`, `:*:name`; the names at the source.
         rename: Format of names of subjects at the target; `${subject}` is the name at the source.
         namespace: Format of names of namespaces at the target; `${namespace}` is the name at the source.
-        poll_seconds: Pause between two looks at a registry that does not tell of changes.
-        state: Whether it is at work.
+        poll_seconds: Interval in seconds at which a registry that does not report changes is polled.
+        state: Whether it runs.
         settings: Whose settings are replicated.
     """
 
@@ -124,7 +124,7 @@ class Replication(msgspec.Struct, frozen=True):
     settings: SettingsScope = SettingsScope.SUBJECTS
 
     def require_valid(self) -> None:
-        """Raise `InvalidRequest` or `InvalidName` for what cannot be run."""
+        """Raise `InvalidRequest` or `InvalidName` for an invalid definition."""
         if not _NAME.match(self.name):
             raise InvalidName(
                 self.name[:120], "is no name of a replication: letters, digits, `.`, `_` and `-` make one"
@@ -143,14 +143,14 @@ class Replication(msgspec.Struct, frozen=True):
         Renaming(self.rename, self.namespace).require_valid()
 
     def hide_secrets(self) -> Replication:
-        """Return what answers show of it."""
+        """Return the replication as answers show it, without secrets."""
         registry = self.registry
         redacted_registry = replace(registry, password=registry.password and HIDDEN, token=registry.token and HIDDEN)
         return replace(self, registry=redacted_registry)
 
 
 class StoredConflict(msgspec.Struct, frozen=True):
-    """A version that cannot be replicated: where it would be, a `ConflictCode`, and a sentence."""
+    """A version that cannot be replicated: its place at the target, a `ConflictCode`, and an explanation."""
 
     namespace: str
     subject: str
@@ -163,21 +163,21 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far a replication is.
 
     Attributes:
-        phase: What it does.
+        phase: Its activity.
         position: Position among the changes of the source; '' where it has none.
-        registered: Versions that were registered at the target, in all.
-        removed: Versions that were deleted there, in all.
-        mapped: Versions that got another schema id there, in all.
-        settings: Levels whose settings were changed there, in all.
-        same: Versions that were there at the last comparison of everything.
-        failures: Attempts that failed since the last good one.
-        errors: Attempts that failed, in all.
+        registered: Total number of versions that were registered at the target.
+        removed: Total number of versions that were deleted there.
+        mapped: Total number of versions that got another schema id there.
+        settings: Total number of levels whose settings were changed there.
+        same: Versions that were already there at the last full comparison.
+        failures: Failed attempts since the last success.
+        errors: Total number of failed attempts.
         last_error: Kind of the last failure; '' for none.
-        last_detail: What the last failure said.
-        level_at: When the target last held all that the source had (milliseconds since 1970 UTC).
+        last_detail: Message of the last failure.
+        level_at: When the target last had everything that the source had (milliseconds since 1970 UTC).
         changed_at: When something was last replicated.
-        conflicts: What stands in the way, the first of it.
-        conflict_count: How many conflicts there are.
+        conflicts: The first conflicts.
+        conflict_count: Number of all conflicts.
         began_at: When it first ran.
     """
 
@@ -199,7 +199,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     began_at: int = 0
 
     def measure_lag(self, now: float | None = None) -> float:
-        """Return for how many seconds the target has not held all that the source had; 0 while it follows."""
+        """Return for how many seconds the target has lacked something that the source has; 0 while it follows."""
         if self.phase is Phase.FOLLOWING:
             return 0.0
         since = self.level_at or self.began_at
@@ -207,7 +207,7 @@ class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReplicationOverview(msgspec.Struct, frozen=True):
-    """A replication without its secrets, how far it is, its lag in seconds, and the node at work; '' for none."""
+    """A replication without its secrets, how far it is, its lag in seconds, and the node that runs it ('' for none)."""
 
     replication: Replication
     status: ReplicationStatus
@@ -232,7 +232,7 @@ def find_status(state: State, name: str) -> ReplicationStatus:
 
 
 def list_statuses(state: State) -> dict[str, ReplicationStatus]:
-    """Return how far each replication is that was ever at work and is there still, by name."""
+    """Return how far each existing replication is that ever ran, by name."""
     collection = state.collections.get(STATUS)
     return {} if collection is None else {key[0]: _status.decode(text) for key, text in collection.items.items()}
 
@@ -249,7 +249,7 @@ def find_node(state: State, name: str) -> str:
 
 
 async def save_status(registry: Registry, name: str, status: ReplicationStatus) -> None:
-    """Write how far a replication is, unless it is gone."""
+    """Write how far a replication is, unless the replication was deleted."""
 
     def change(items: Items) -> tuple[Changes, None]:
         return {(name,): msgspec.json.encode(status)}, None
@@ -262,12 +262,13 @@ async def save_status(registry: Registry, name: str, status: ReplicationStatus) 
 
 
 async def create_replication(registry: Registry, wanted: Replication) -> ReplicationOverview:
-    """Add a replication; it begins at once, unless it is paused.
+    """Add a replication, which starts at once unless it is paused.
 
     Raises:
-        AlreadyExists: There is one of that name.
-        InvalidRequest: It cannot be run.
-        TooLarge: There are too many.
+        AlreadyExists: A replication of that name exists.
+        InvalidName: The name is invalid.
+        InvalidRequest: The definition is invalid.
+        TooLarge: The registry has its maximum number of replications.
         Forbidden: The caller may not import into, or export from, the whole registry.
     """
     wanted.require_valid()
@@ -297,7 +298,7 @@ async def get_replication(registry: Registry, name: str) -> ReplicationOverview:
 
 
 async def set_run_state(registry: Registry, name: str, state: RunState) -> ReplicationOverview:
-    """Pause a replication, or let it go on. Raises `NotFound`."""
+    """Pause or resume a replication. Raises `NotFound`."""
 
     def change(items: Items) -> tuple[Changes, Replication]:
         changed = replace(_require(items, name), state=state)
@@ -307,7 +308,7 @@ async def set_run_state(registry: Registry, name: str, state: RunState) -> Repli
 
 
 async def delete_replication(registry: Registry, name: str) -> None:
-    """Remove a replication; what it brought stays. Raises `NotFound`."""
+    """Delete a replication. What it copied is kept. Raises `NotFound`."""
 
     def change(items: Items) -> tuple[Changes, None]:
         _require(items, name)

@@ -1,7 +1,7 @@
-"""Takes versions of other registries in as replicas: with their uids, URIs and numbers, twice as good as once.
+"""Imports versions of other registries as replicas, with their uids, URIs and numbers. Repeating an import is harmless.
 
-A subject with replicas is in IMPORT mode: nobody else adds versions to it. What stands in the way is answered with a
-code and left as it is.
+A subject with replicas is in IMPORT mode: no other client adds versions to it. A version that cannot be imported is
+left out, and the answer has a code for the conflict.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ from stele.service.replication.reading import TOMBSTONES, Tombstone, find_tombst
 from stele.service.replication.settings import forget_subject_settings, import_level_settings
 
 _AT_ONCE: Final = 256
-"""Versions under way at a time: what the log takes as one batch."""
+"""Maximum number of versions that are imported at a time: the size of one batch of the log."""
 _VIA: Final = "replication"
 _MOST_TRIES: Final = 100
 
 
 async def import_versions(registry: Registry, request: ReplicaImportRequest) -> ImportAnswer:
-    """Carry out an import; what is refused is in the answer.
+    """Execute an import. The answer lists what was refused.
 
-    Raises `Forbidden`, `StoreError`, `InvalidRequest` for a uid that is none.
+    Raises `Forbidden`, `StoreError`, `InvalidRequest` for an invalid uid.
     """
     work = _Import(registry, request.versions)
     await work.remove(request.removed)
@@ -100,7 +100,7 @@ def _is_soft_deleted(row: ReplicaVersion) -> bool:
 
 
 def _split_into_waves(rows: Iterable[ReplicaVersion]) -> Iterator[list[ReplicaVersion]]:
-    """The rows in parts of which none refers to one of its own part: those can be brought in any order."""
+    """Yield the rows in groups in which no row refers to another one, so that a group can be imported in any order."""
     wave: list[ReplicaVersion] = []
     coming: set[tuple[str, str, int]] = set()
     for row in rows:
@@ -115,7 +115,7 @@ def _split_into_waves(rows: Iterable[ReplicaVersion]) -> Iterator[list[ReplicaVe
 
 
 class _Refusal(Exception):
-    """A version is left as it is."""
+    """Raised when a version cannot be imported."""
 
     def __init__(self, code: ConflictCode, why: str) -> None:
         super().__init__(why)
@@ -128,7 +128,7 @@ class _Import:
     def __init__(self, registry: Registry, versions: Iterable[ReplicaVersion]) -> None:
         self._registry = registry
         self._wanted_ids: dict[str, int] = {}
-        """By namespace, the highest schema id that is to be kept: others that are given lie above."""
+        """By namespace, the highest schema id that must be kept. Newly assigned ids are higher."""
         for row in versions:
             self._wanted_ids[row.namespace] = max(row.schema_id, self._wanted_ids.get(row.namespace, 0))
         self.registered = 0
@@ -145,7 +145,11 @@ class _Import:
     # --- removing -------------------------------------------------------------------------------------------------
 
     async def remove(self, removed: Sequence[tuple[str, ReplicaState]]) -> None:
-        """Take away replicas whose originals are gone; a subject ends where that of all its versions did."""
+        """Remove replicas whose originals were removed.
+
+        A subject without any version left is deleted. If one of its versions was archived at the source, its
+        incarnation ends.
+        """
         if not removed:
             return
         state = await self._registry.fresh_state()
@@ -204,15 +208,15 @@ class _Import:
                 await forget_subject_settings(self._registry, [subject.key])
 
     async def _delete(self, command: Command) -> None:
-        with suppress(NotFound, AlreadySoftDeleted):  # It is gone, or was soft-deleted before.
+        with suppress(NotFound, AlreadySoftDeleted):  # It no longer exists, or is soft-deleted already.
             await self._execute(command)
 
     async def soft_delete(self, uids: Sequence[str]) -> None:
-        """Soft-delete replicas whose originals are."""
+        """Soft-delete replicas whose originals are soft-deleted."""
         state = await self._registry.fresh_state()
         replicas = ((uid, queries.find_version_by_uid(state, int(uid, 16))) for uid in uids)
         going = [(uid, row) for uid, row in replicas if row is not None and row.state is VersionState.ACTIVE]
-        # Those that refer to others go first.
+        # Versions that refer to others are deleted first.
         for uid, version in sorted(going, key=lambda pair: -pair[1].seq):
             try:
                 await self._delete(DeleteVersion(version.subject.key, version.version_number))
@@ -223,7 +227,7 @@ class _Import:
     # --- registering ----------------------------------------------------------------------------------------------
 
     async def open_subjects(self, places: Iterable[tuple[str, str]]) -> None:
-        """Put subjects into the mode in which ids are given, unless they belong to somebody else."""
+        """Put subjects into IMPORT mode, unless they have versions of this registry's own."""
         state = await self._registry.fresh_state()
         levels = [SettingsLevel(*place) for place in sorted(places)]
         closed = [level for level in levels if queries.mode_for(state, level) is not Mode.IMPORT]
@@ -233,7 +237,7 @@ class _Import:
             await asyncio.gather(*(self._execute(SetMode(level, Mode.IMPORT, force=True)) for level in part))
 
     async def register(self, row: ReplicaVersion) -> None:
-        """Register a replica, unless this registry has it or knows that it is gone."""
+        """Register a replica, unless this registry has it or has a tombstone of it."""
         try:
             if await self._register(row):
                 self.registered += 1
@@ -306,7 +310,7 @@ class _Import:
     def _choose_schema_id(
         self, wanted: int, key: SubjectKey, document: SchemaDocument, attachments: Attachments
     ) -> int:
-        """Return the id a version has where it comes from, or another one where that stands for another schema."""
+        """Return the id of a version at its source, or another one if that id belongs to another schema here."""
         state = self._registry.state
         namespace = state.find_namespace(key.namespace)
         holder = None if namespace is None else namespace.schema_entries.get(wanted)
@@ -321,7 +325,7 @@ class _Import:
 
 
 def _has_own_versions(state: State, level: SettingsLevel) -> bool:
-    """Whether a subject has versions of this registry's own: then it stays open to its writers."""
+    """Return whether a subject has versions of this registry's own. It stays open to its writers then."""
     subject = state.find_subject(SubjectKey(level.namespace or "", level.subject or ""))
     return subject is not None and bool(subject.versions) and not authority_of(subject)
 

@@ -1,4 +1,4 @@
-"""Tells other registries versions with everything they have: what replication reads, here and over HTTP."""
+"""Returns versions with all their attributes to other registries: what replication reads, here and over HTTP."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from stele.service.registry import Registry
 from stele.service.replication.settings import read_level_settings
 
 TOMBSTONES: Final = "replications.tombstones"
-"""Replicas whose originals were purged: by uid, so that no other replica brings them back."""
+"""Collection of replicas whose originals were purged, by uid, so that no other replica restores them."""
 MOST_NAMED: Final = 1000
-"""Subjects or uids that one request may name."""
+"""Maximum number of subjects or uids in one request."""
 _PAGE_ROWS: Final = 2000
 _PAGE_BYTES: Final = 4 * 1024 * 1024
-"""Versions of a page, and bytes of their texts, after which it ends with the subject that it is at."""
+"""Versions of a page, and bytes of their texts, after which it ends with the current subject."""
 
 _STATES: Final = {
     VersionState.ACTIVE: ReplicaState.ACTIVE,
@@ -42,7 +42,7 @@ _STATES: Final = {
 
 
 class Tombstone(msgspec.Struct, frozen=True):
-    """What is left of a purged replica: the authority of its original."""
+    """The stored rest of a purged replica: the authority of its original."""
 
     authority: str
 
@@ -51,16 +51,16 @@ _tombstone: Final = msgspec.json.Decoder(Tombstone)
 
 
 async def read_versions(registry: Registry, base: str, request: ReadRequest) -> ReadAnswer:
-    """Return versions as a request wants them.
+    """Return the versions that a request selects.
 
     Args:
-        registry: Where they are.
-        base: Base URI of the registry, the authority of whatever has no other one.
-        request: Which ones.
+        registry: Registry of the versions.
+        base: Base URI of the registry, which is the authority of subjects without another one.
+        request: Selects the versions.
 
     Raises:
         TooLarge: It names too many.
-        Forbidden: The caller may not export what is asked for: the whole, or the namespaces of it.
+        Forbidden: The caller may not export what is requested: the registry, a namespace or a subject.
         StoreError: The log cannot be read.
     """
     state = await registry.fresh_state()
@@ -112,7 +112,7 @@ async def _make_page(
 def _find_rows(
     registry: Registry, state: State, base: str, uids: Iterable[str], *, texts: bool
 ) -> list[ReplicaVersion]:
-    """Return what became of versions; where the texts get too long, the rest comes without them."""
+    """Return versions by uid with their states. Beyond the maximum length of texts, the rest have no texts."""
     rows: list[ReplicaVersion] = []
     size = 0
     for uid in uids:
@@ -124,24 +124,24 @@ def _find_rows(
 
 
 def _find_row(registry: Registry, state: State, base: str, uid: str, texts: bool) -> ReplicaVersion | None:
-    """Return what became of a version; None where this registry never had it, or has forgotten it."""
+    """Return a version by uid with its state; None if this registry never had it, or has no tombstone of it."""
     version = queries.find_version_by_uid(state, int(uid, 16))
     if version is not None:
         if not registry.access.allows(Operation.EXPORT, subject_resource(version.subject.key)):
-            return ReplicaVersion(uid)  # It is there, which a caller who knows the uid may take for granted.
+            return ReplicaVersion(uid)  # Only that it exists, which a caller that knows the uid may learn.
         return describe_version(state, base, version, texts=texts)
     tombstone = find_tombstone(registry, state, uid)
     return None if tombstone is None else ReplicaVersion(uid, ReplicaState.PURGED, authority=tombstone.authority)
 
 
 def find_tombstone(registry: Registry, state: State, uid: str) -> Tombstone | None:
-    """Return what is left of a purged replica."""
+    """Return the tombstone of a purged replica; None if there is none."""
     text = collections.items_in(registry, state, TOMBSTONES).get((uid,))
     return None if text is None else _tombstone.decode(text)
 
 
 def describe_version(state: State, base: str, version: Version, *, texts: bool) -> ReplicaVersion:
-    """Return a version as other registries are told it; base is the URI of this one."""
+    """Return a version in the form that registries exchange; base is the URI of this registry."""
     subject, attributes, schema = version.subject, version.attributes, version.schema
     key = subject.key
     authority = authority_of(subject) or base

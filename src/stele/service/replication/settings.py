@@ -1,7 +1,7 @@
-"""Settings of registry, namespaces and subjects as other registries are told them, and as they are taken in.
+"""Settings of registry, namespaces and subjects, as they are exported to other registries and imported from them.
 
-What was brought is noted beside the log's settings, with the registry that it came from. So a later change or removal
-at the source can follow, and what somebody else set here stands out.
+Imported settings are noted separately from the log's settings, with the registry that they came from. With these notes
+a later change or removal at the source can be followed, and settings that a user changed here can be recognised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
 
 BROUGHT: Final = "replications.settings"
-"""What replications set: by level."""
+"""Collection of the settings that replications set, by level."""
 _VIA: Final = "replication"
 _NAMES: Final = (
     "policy",
@@ -38,11 +38,11 @@ _NAMES: Final = (
     "default_rule_set",
     "override_rule_set",
 )
-"""Settings that are replicated. An alias is a name of this registry; what dialects keep is theirs."""
+"""Settings that are replicated. Aliases and the dialects' own data are not: they belong to one registry."""
 
 
 class BroughtSettings(msgspec.Struct, frozen=True):
-    """What a replication set at a level, and the authority of the registry that it came from."""
+    """The settings that a replication set at a level, and the authority of their source."""
 
     values: dict[str, Any] | None
     source: str
@@ -86,7 +86,7 @@ def print_settings(settings: Settings | None) -> dict[str, Any] | None:
 
 
 def parse_settings(values: Mapping[str, Any] | None) -> Settings:
-    """Return the settings that plain values stand for. Raises `Invalid`."""
+    """Return settings from plain values. Raises `Invalid`."""
     try:
         return msgspec.convert(values or {}, Settings)
     except msgspec.ValidationError as error:
@@ -96,11 +96,11 @@ def parse_settings(values: Mapping[str, Any] | None) -> Settings:
 async def import_level_settings(
     registry: Registry, changes: Iterable[SettingsChange]
 ) -> tuple[int, list[SettingsChange]]:
-    """Set levels to what they are at a source.
+    """Set levels to their settings at a source.
 
     Returns:
-        How many were set, and those that cannot be set here. What has changed since it was looked at, and what belongs
-        to this registry, is left to the next comparison.
+        How many were set, and those that cannot be set here. Levels that changed since they were read, and those that
+        belong to this registry, are left to the next comparison.
 
     Raises:
         Forbidden: The caller may not change policies there.
@@ -132,7 +132,7 @@ async def _import_settings(registry: Registry, change: SettingsChange) -> bool:
 
 
 def _is_own(state: State, level: SettingsLevel) -> bool:
-    """Whether a subject has versions of this registry's own."""
+    """Return whether a subject has versions of this registry's own."""
     if level.subject is None:
         return False
     subject = state.find_subject(SubjectKey(level.namespace or "", level.subject))
@@ -140,7 +140,7 @@ def _is_own(state: State, level: SettingsLevel) -> bool:
 
 
 async def forget_subject_settings(registry: Registry, keys: Iterable[SubjectKey]) -> None:
-    """Forget what was brought to subjects that have ended: whatever has their names next begins anew."""
+    """Remove the notes on subjects that have ended, so that later subjects of the same names start without them."""
     wanted = {_make_key(LevelName(*key)) for key in keys}
 
     def change(items: Items) -> tuple[Changes, None]:

@@ -1,15 +1,15 @@
-"""Governance of data at rest: what is really stored, asked of any DataFrame with framed records.
+"""Audits of stored data: what is really in a DataFrame with framed records.
 
-    from stele.spark.data_audit import census, backtest, drift
-    print(shown(census(df, "value", subject="orders-value", registry="http://localhost:8081")))
+    from stele.spark.data_audit import census, to_text
+    print(to_text(census(df, "value", subject="orders-value", registry="http://localhost:8081")))
 
-    census     which schemas, versions and fields are there; which versions may be deleted
-    backtest   whether a proposed schema reads all of it
+    census     which schemas, versions and fields are there; which versions can be deleted
+    backtest   whether a proposed schema can read all records
     drift      what the schemas allow and the data never use
     infer      a schema for data that have none
-    migrate    records written anew: another version, subject, language, wire
+    migrate    the records written again: another version, subject, language, wire
 
-Each answer is a typed value with a `report()`; `to_text`, `print_text`, `to_html` and `to_json` show it.
+Each result is a typed value with a `report()`; `to_text`, `print_text`, `to_html` and `to_json` show it.
 """
 
 from stele.spark.data_audit.backtest import Backtest, backtest

@@ -1,7 +1,7 @@
-"""How an aggregator of all records becomes one Spark job: tasks answer for their part, and answers are merged.
+"""Run an aggregator over all records as one Spark job: tasks compute partial results, which are merged.
 
-A task keeps one answer for each schema id it meets and hands it on at its end, so what is shuffled does not grow with
-the records. Answers of one id meet in one task and are merged there; the driver gets one for each id.
+A task keeps one partial result for each schema id it meets and emits it at its end, so the shuffled data do not grow
+with the records. The results of one id are merged in one task, and the driver gets one result for each id.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ANSWERS: Final = "name string, answer binary"
 
 @dataclass(frozen=True, slots=True)
 class RecordColumn:
-    """Where the records are.
+    """A column of a DataFrame that holds records, and the columns that belong to it.
 
     df         a batch DataFrame
     column     its binary column with the records
     headers    the column with the headers of records, for wires that use them
-    timestamp  a column that says when a record was written: a timestamp, a date, or a number of milliseconds since 1970
-    position   columns that tell where a record is (partition and offset, file and row), for examples
+    timestamp  column with the time when a record was written: a timestamp, a date, or milliseconds since 1970
+    position   columns that locate a record (partition and offset, file and row), for examples
     """
 
     df: DataFrame
@@ -50,7 +50,7 @@ class RecordColumn:
     position: tuple[str, ...] = ()
 
     def select_columns(self, *, needs_headers: bool, sample: float = 1.0, seed: int = 0) -> DataFrame:
-        """Return the columns an aggregator looks at: the record, and those of the others that there are.
+        """Return the columns that an aggregator needs: the record, and those of the others that exist.
 
         place is the JSON text of the position's columns; chosen is whether a record is in the sample. Raises `Invalid`.
         """
@@ -96,7 +96,7 @@ class RecordColumn:
         return f.col(f"c{self._column_index(name)}")
 
     def _time_in_micros(self, name: str) -> SparkColumn:
-        """Return a time as microseconds since 1970."""
+        """Return a column with the time in microseconds since 1970. Raises `Invalid` for a column of another type."""
         from pyspark.sql import functions as f
         from pyspark.sql import types as t
 
@@ -109,10 +109,10 @@ class RecordColumn:
 
 
 class PartialResult(Protocol):
-    """What is known of the records of one id. It is a `msgspec.Struct`, so that it travels."""
+    """The result for some records of one id. It is a `msgspec.Struct`, so that it can be sent between tasks."""
 
     def merge_with(self, other: Self) -> Self:
-        """Return what is known of these records and those; in any order and grouping the same."""
+        """Return the result for both sets of records. Order and grouping of merges do not change the result."""
         ...
 
 
@@ -121,20 +121,23 @@ A_co = TypeVar("A_co", bound=PartialResult, covariant=True)
 
 
 class Aggregator(Protocol[A_co]):
-    """What tasks do with their part of some rows. It travels to them, so it must be picklable."""
+    """The computation of a task over its part of some rows. It is sent to the tasks, so it must be picklable."""
 
     @property
     def result_type(self) -> type[A_co]:
-        """The type of its answers."""
+        """The type of its partial results."""
         ...
 
     def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, A_co]]:
-        """For one task: a function that answers for a batch, by name; of framed records that is the name of the id."""
+        """Return a function for one task that maps a batch to partial results by name.
+
+        For framed records the name is the schema id.
+        """
         ...
 
 
 class RecordAggregator(Aggregator[A_co], Protocol[A_co]):
-    """What is asked of framed records."""
+    """An aggregator of framed records."""
 
     @property
     def needs_headers(self) -> bool:
@@ -145,9 +148,9 @@ class RecordAggregator(Aggregator[A_co], Protocol[A_co]):
 def aggregate_records(
     records: RecordColumn, aggregator: RecordAggregator[A], *, sample: float = 1.0, seed: int = 0
 ) -> dict[str, A]:
-    """Ask of all records; the answer for each id. Runs one Spark job.
+    """Run an aggregator over all records and return the result for each id. Runs one Spark job.
 
-    sample is which part of the records is in the column `CHOSEN`. Raises `Invalid`, `JobFailed`.
+    sample is the fraction of the records that the column `CHOSEN` marks. Raises `Invalid`, `JobFailed`.
     """
     with spark_failures():
         return aggregate_rows(
@@ -156,7 +159,10 @@ def aggregate_records(
 
 
 def aggregate_rows(df: DataFrame, aggregator: Aggregator[A]) -> dict[str, A]:
-    """Ask of the rows of any DataFrame; the answer for each name. Runs one Spark job. Raises `JobFailed`."""
+    """Run an aggregator over the rows of any DataFrame and return the result for each name.
+
+    Runs one Spark job. Raises `JobFailed`.
+    """
     with spark_failures():
         parts = df.mapInArrow(_PartialAggregation(aggregator), _ANSWERS)
         rows = parts.repartition("name").mapInArrow(_FinalAggregation(aggregator.result_type), _ANSWERS).collect()
@@ -179,7 +185,7 @@ class _PartialAggregation(Generic[A]):
 
 
 class _FinalAggregation(Generic[A]):
-    """The second half, on the answers of all tasks for some of the ids."""
+    """The second step, which merges the partial results of all tasks for some of the ids."""
 
     def __init__(self, answers: type[A]) -> None:
         self._answers = answers
@@ -204,7 +210,7 @@ def _encode_results(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
 
 
 def count_values(values: Column) -> dict[Any, int]:
-    """Return how often each value is in a column; nulls are left out."""
+    """Return how often each value is in a column. Nulls are not counted."""
     import pyarrow.compute as pc
 
     counts = pc.value_counts(values.drop_null())
@@ -212,7 +218,7 @@ def count_values(values: Column) -> dict[Any, int]:
 
 
 def add_counts(one: Mapping[str, int], other: Mapping[str, int], limit: int = 0, rest: str = "other") -> dict[str, int]:
-    """Counts of both; of more than limit kinds the least frequent go under rest (0: no limit)."""
+    """Return the sums by key. Above `limit` keys the least frequent are added up under `rest` (0: no limit)."""
     sums = dict(one)
     for key, count in other.items():
         sums[key] = sums.get(key, 0) + count
@@ -220,7 +226,10 @@ def add_counts(one: Mapping[str, int], other: Mapping[str, int], limit: int = 0,
 
 
 def limit_kinds(counts: Mapping[str, int], limit: int, rest: str = "other") -> dict[str, int]:
-    """Return the most frequent kinds, the others under rest. Which kinds remain may depend on the order of merging."""
+    """Return the most frequent keys, with the others added up under `rest`.
+
+    Which keys remain can depend on the order of merging.
+    """
     if len(counts) <= limit:
         return dict(counts)
     ranked = sorted((key for key in counts if key != rest), key=lambda key: (-counts[key], key))
@@ -229,15 +238,15 @@ def limit_kinds(counts: Mapping[str, int], limit: int, rest: str = "other") -> d
 
 
 def least_known(*times: Any) -> Any:
-    """Return the least of those that are there, None of none."""
+    """Return the least value that is not None, or None if all are None."""
     return min((time for time in times if time is not None), default=None)
 
 
 def greatest_known(*times: Any) -> Any:
-    """Return the greatest of those that are there, None of none."""
+    """Return the greatest value that is not None, or None if all are None."""
     return max((time for time in times if time is not None), default=None)
 
 
 def merge_sorted(items: Sequence[Any], other: Sequence[Any], limit: int, key: Callable[[Any], Any]) -> list[Any]:
-    """Return the first few of two lists."""
+    """Return the first `limit` items of two lists, sorted by `key`."""
     return sorted([*items, *other], key=key)[:limit]

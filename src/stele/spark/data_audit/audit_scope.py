@@ -1,4 +1,4 @@
-"""What the registry knows of the ids that are in the data, asked on the driver."""
+"""The registry's data on the schema ids that are in the records. They are loaded on the driver."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from stele.spark.registry import PATIENCE, RegistryLike, as_picklable, get_clien
 from stele.spark.wires import WireLike, get_wire
 
 SubjectLike: TypeAlias = "str | Sequence[str]"
-"""A subject, or several whose records are mixed; '' or none where nobody knows."""
+"""A subject, or several subjects whose records are mixed; '' or an empty list if the subject is unknown."""
 
 
 class VersionLocation(msgspec.Struct, frozen=True):
-    """Where a schema is registered. In a sentence it is `orders-value v3`."""
+    """A subject and version under which a schema is registered. Its text is `orders-value v3`."""
 
     subject: str
     version: int
@@ -35,9 +35,9 @@ class VersionLocation(msgspec.Struct, frozen=True):
 
 
 class AuditedVersion(msgspec.Struct, frozen=True):
-    """A version of a subject in question.
+    """A version of an audited subject.
 
-    hidden       it was deleted, but not for good: its schema can still be read
+    hidden       it was soft-deleted: its schema can still be read
     referred_by  ids of schemas that refer to it
     """
 
@@ -50,19 +50,19 @@ class AuditedVersion(msgspec.Struct, frozen=True):
 
     @property
     def location(self) -> VersionLocation:
-        """Its place."""
+        """Its subject and version number."""
         return VersionLocation(self.subject, self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditScope:
-    """A frame, and the subjects' versions, oldest first."""
+    """The context of an audit, and the versions of its subjects, oldest first."""
 
     context: AuditContext
     versions: tuple[AuditedVersion, ...]
 
     def find_schema(self, name: str) -> tuple[ResolvedSchema | None, str]:
-        """Return the schema of an id by its name, or None and why there is none."""
+        """Return the schema of an id and '', or None and the reason why there is none."""
         frame = self.context
         key: Any = int(name) if pa.types.is_integer(frame.wire.id_type) else name
         try:
@@ -72,15 +72,15 @@ class AuditScope:
         return (resolved.schema, "") if resolved else (None, f"unknown {frame.wire.id_label} {name}")
 
     def matching_versions(self, schema: ResolvedSchema) -> list[AuditedVersion]:
-        """Return the versions in question that are this schema."""
+        """Return the audited versions that have this schema."""
         return [version for version in self.versions if _is_same_schema(version.schema, schema)]
 
     def find_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:
-        """Return where the registry has a schema: as versions in question, or else anywhere."""
+        """Return the audited versions that have this schema, or if there are none, its locations in other subjects."""
         return [version.location for version in self.matching_versions(schema)] or self._find_other_locations(schema)
 
     def load_evolutions(self) -> tuple[SubjectEvolution, ...]:
-        """Return how the subjects in question came to be what they are, as far as the registry tells it."""
+        """Return the histories of the audited subjects, as far as the registry has them."""
         registry = self.context.registry
         subjects = [version.subject for version in self.versions]
         if isinstance(registry, SchemaSnapshot):
@@ -111,10 +111,10 @@ def load_scope(
     patience: float = PATIENCE,
     engine: str = "auto",
 ) -> AuditScope:
-    """Ask for the subjects' versions, deleted ones among them, and what refers to them.
+    """Load the subjects' versions, including deleted ones, and the ids of schemas that refer to them.
 
-    Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid` for subjects of several contexts or an unknown
-    wire or engine.
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid` for subjects of several contexts or an unknown wire or
+    engine.
     """
     get_engine(engine)
     registry = as_picklable(registry)
@@ -144,7 +144,7 @@ def _fetch_versions(registry: Any, subject: str) -> list[AuditedVersion]:
     context = split_subject(subject).context
     numbers: list[int] = client.send(endpoints.versions(subject, deleted=True))
     live: list[int] = []
-    with suppress(NotFound):  # all are deleted
+    with suppress(NotFound):  # all versions are deleted
         live = client.send(endpoints.versions(subject))
     versions = []
     for number in numbers:
@@ -152,7 +152,7 @@ def _fetch_versions(registry: Any, subject: str) -> list[AuditedVersion]:
         schema = client.resolve(registered.id, context=context)
         named = msgspec.structs.replace(schema, id=registered.id, subject=subject, version=number, guid=registered.guid)
         referring: list[int] = []
-        with suppress(NotFound):  # registries that do not tell
+        with suppress(NotFound):  # this registry has no such endpoint
             referring = client.send(endpoints.referenced_by(subject, number))
         hidden = number not in live
         newest = number == max(live, default=0)

@@ -1,4 +1,4 @@
-"""Backtest: would a proposed schema read all that is stored?"""
+"""Backtest: whether a proposed schema can read all stored records."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HEX: Final = 32
-"""Bytes of a failing record that are shown."""
+"""Number of leading bytes of a failing record that are shown."""
 _JSON: Final = "JSON"
 
 
 class FailingRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A failing record.
+    """A record that the proposed schema cannot read.
 
-    position  the columns that tell where it is, as the text of a JSON object; '' without
-    bytes     its length
+    position  the columns that locate it, as the text of a JSON object; '' without such columns
+    bytes     its size in bytes
     hex       its first bytes
     """
 
@@ -63,13 +63,13 @@ class FailingRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BacktestCounts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The records of one id.
+    """The result for the records of one id.
 
-    decoded  how many were tried
-    broken   those the proposed schema does not read and their own does, by reason
-    damaged  those neither reads, by reason
+    decoded  number of records that were tried
+    broken   records that the proposed schema cannot read and their own can, by reason
+    damaged  records that neither schema can read, by reason
     nulls    null records: under `NO_ID` only
-    most     examples that are kept
+    most     maximum number of examples
     """
 
     records: int = 0
@@ -81,7 +81,7 @@ class BacktestCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     most: int = 0
 
     def merge_with(self, other: BacktestCounts) -> BacktestCounts:
-        """See `PartialResult`."""
+        """Return the result for both sets of records; see `PartialResult.merge_with`."""
         most = max(self.most, other.most)
         return BacktestCounts(
             records=self.records + other.records,
@@ -95,7 +95,7 @@ class BacktestCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _sort_key(example: FailingRecord) -> tuple[Any, ...]:
-    """Examples by position, numbers as numbers; those that break before those damaged anyway."""
+    """Return a sort key: broken records first, then damaged ones, each by position with numbers in numeric order."""
     try:
         parts = list(json.loads(example.position or "{}").values())
     except ValueError:
@@ -106,7 +106,7 @@ def _sort_key(example: FailingRecord) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BacktestAggregator:
-    """The question: does the proposed schema read it? examples is how many failing records are kept for each id."""
+    """Tries the proposed schema on records. `examples` is the number of failing records that are kept for each id."""
 
     context: AuditContext
     proposed: ResolvedSchema
@@ -115,16 +115,16 @@ class BacktestAggregator:
 
     @property
     def needs_headers(self) -> bool:
-        """See `RecordAggregator`."""
+        """Whether the wire needs the headers of records."""
         return self.context.wire.needs_headers
 
     def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, BacktestCounts]]:
-        """See `RecordAggregator`."""
+        """Return the function for one task; see `Aggregator.start_task`."""
         return _BacktestTask(self).aggregate_batch
 
 
 class _BacktestTask:
-    """Answers for the batches of one task; keeps the decoders."""
+    """Computes the results of one task's batches, and keeps the decoders between batches."""
 
     def __init__(self, question: BacktestAggregator) -> None:
         self._question = question
@@ -160,7 +160,7 @@ class _BacktestTask:
     def _examine_failures(
         self, name: str, batch: pa.RecordBatch, failing: Column, ids: Column, reasons: Column, so_far: BacktestCounts
     ) -> BacktestCounts:
-        """Return the trial of an id: which of its failing records are damaged anyway, and the first ones."""
+        """Return the counts of an id with its failures: those that are damaged in any case, and the first examples."""
         most = self._question.examples
         if not pc.any(failing).as_py():
             return msgspec.structs.replace(so_far, most=most)
@@ -190,7 +190,7 @@ class _BacktestTask:
 
 
 class JsonRecordValidator:
-    """Validates JSON records by the proposed schema: decoding checks them by their own only."""
+    """Validates JSON records against the proposed schema, as decoding checks them against their own schema only."""
 
     def __init__(self, frame: AuditContext, proposed: ResolvedSchema) -> None:
         self._normalizer = FrameNormalizer(frame.wire, frame.make_lookup(), frame.message)
@@ -198,7 +198,7 @@ class JsonRecordValidator:
         self._decode = parsed.format.codec(parsed.parsed).decode
 
     def reasons(self, raw: Column, headers: Column | None) -> Column:
-        """Return a sentence for each record that is not valid; null for the others."""
+        """Return the reason for each invalid record, and null for the others."""
         frames = self._normalizer.normalize(raw, headers)
         known = zip(
             describe_errors(frames).to_pylist(), pc.binary_slice(frames.frames, 5, 1 << 31).to_pylist(), strict=True
@@ -216,9 +216,9 @@ class JsonRecordValidator:
 
 
 class BacktestComparison(msgspec.Struct, frozen=True):
-    """The proposed schema and the one of an id, by the rules.
+    """The comparison by rules of the proposed schema with the schema of an id.
 
-    verdict  what the rules say; `unknown` where there is no schema, or one of another format, to compare with
+    verdict  the verdict of the rules; `unknown` if the id has no schema, or one of another format
     """
 
     id: str
@@ -230,9 +230,9 @@ class BacktestComparison(msgspec.Struct, frozen=True):
 
 
 class BacktestFailure(msgspec.Struct, frozen=True):
-    """Records that the proposed schema does not read, by id ('' without one) and reason.
+    """Records that the proposed schema cannot read, by id ('' without one) and reason.
 
-    damaged  whether their own schema does not read them either, or is not known
+    damaged  whether their own schema cannot read them either, or is unknown
     """
 
     id: str
@@ -242,11 +242,11 @@ class BacktestFailure(msgspec.Struct, frozen=True):
 
 
 class Backtest(msgspec.Struct, frozen=True):
-    """The whole answer.
+    """The result of a backtest.
 
-    ruleset   name of the rules that compared
-    decoded   records that were tried, of all records
-    sample    the part that was to be tried
+    ruleset   name of the ruleset that compared the schemas
+    decoded   number of records that were tried, out of `records`
+    sample    the fraction of records that was to be tried
     failures  most frequent first
     examples  the first failing records of each id
     """
@@ -263,25 +263,25 @@ class Backtest(msgspec.Struct, frozen=True):
 
     @property
     def broken_records(self) -> int:
-        """Records that the proposed schema does not read, but their own does."""
+        """Number of records that the proposed schema cannot read, but their own can."""
         return sum(it.records for it in self.failures if not it.damaged)
 
     @property
     def damaged_records(self) -> int:
-        """Records that nobody reads."""
+        """Number of records that neither schema can read."""
         return sum(it.records for it in self.failures if it.damaged)
 
     @property
     def incompatible_ids(self) -> list[str]:
-        """Ids in the data whose schemas the rules refuse, or cannot judge."""
+        """Ids in the data whose schemas the rules refuse, or cannot decide about."""
         return [it.id for it in self.comparisons if it.verdict in {"incompatible", "undecided"}]
 
     def has_passed(self, *, allow_damaged: bool = False) -> bool:
-        """Whether rules and records say yes; allow_damaged: whatever becomes of records that nobody reads."""
+        """Return whether rules and records pass. With `allow_damaged`, damaged records do not count as failures."""
         return not self.incompatible_ids and not self.broken_records and (allow_damaged or not self.damaged_records)
 
     def report(self) -> AuditReport:
-        """Return the answer for people."""
+        """Return the result as a report."""
         return _make_report(self)
 
 
@@ -306,12 +306,12 @@ def backtest(
 ) -> Backtest:
     """Read stored records with a proposed schema. Runs one Spark job over a batch DataFrame.
 
-    schema     the proposed one: text, `Schema` or file; a version number tries a registered one
-    subject    for which it is proposed; of several the first one says the format and the context of ids
-    ruleset    of the format, its default unless given
-    sample     which part of the records is decoded; ids are looked for in all of them
-    position   columns that tell where a record is, for examples
-    examples   how many failing records are shown for each id
+    schema     the proposed schema: text, `Schema` or file; a version number tries a registered one
+    subject    subject of the proposed schema; of several, the first one decides the format and the context of ids
+    ruleset    name of a ruleset; the format's default unless given
+    sample     fraction of the records that is decoded; schema ids are collected from all records
+    position   columns that locate a record, for examples
+    examples   number of failing records that are shown for each id
     registry, wire, headers, message, engine, patience   as for `census`
 
     Raises `SubjectNotFound`, `VersionNotFound`, `MalformedSchema`, `UnknownRuleset`, `RegistryUnreachable`, `Invalid`,
@@ -338,7 +338,7 @@ def make_backtest(
     undecided: WhenUndecided = WhenUndecided.REFUSE,
     sample: float = 1.0,
 ) -> Backtest:
-    """Return the answer, of what was tried."""
+    """Return the backtest from the counts of each id."""
     named = sorted(((n, it) for n, it in tried.items() if n != NO_ID), key=lambda item: (-item[1].records, item[0]))
     failures = [
         BacktestFailure(name, reason, count, damaged)

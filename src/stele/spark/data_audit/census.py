@@ -1,6 +1,6 @@
-"""Census: which schemas, versions and fields are really in the data, and which versions nobody needs any more.
+"""Census: which schemas, versions and fields are really in the data, and which versions are no longer needed.
 
-The verdict "safe to delete" covers the counted data only. A topic with retention, a backup or another table may still
+The verdict "safe to delete" covers the counted data only. A topic with retention, a backup or another table can still
 hold records of the version. `record_usage` sends a census to the registry, which then warns callers who delete a
 version whose records were seen.
 """
@@ -40,7 +40,13 @@ if TYPE_CHECKING:
 
 
 class FieldUsage(msgspec.Struct, frozen=True):
-    """How often a field was not null, of how often its record was there; type is that of its column."""
+    """How often a field was set, out of the records that could hold it.
+
+    path     path of the field
+    type     type of its column
+    present  how often it was not null
+    of       number of records that could hold it
+    """
 
     path: str
     type: str
@@ -52,13 +58,13 @@ class IdUsage(msgspec.Struct, frozen=True):
     """The records of one id.
 
     known        whether the registry has a schema for it
-    places       where it is registered, `orders-value v3`
-    versions     the same for programs
-    schema_id    of the registry, whatever the wire calls it; 0 where it is not known
-    first, last  RFC 3339; '' without a time column
+    places       where it is registered, as text: `orders-value v3`
+    versions     the same as values
+    schema_id    the registry's schema id, even if the wire uses another name; 0 if unknown
+    first, last  times of the first and the last record, RFC 3339; '' without a time column
     unreadable   records that could not be read with their own schema, by reason
-    fields       of records that could be read; empty where fields were not looked at
-    note         why the schema or the fields are not known
+    fields       fields of the records that could be read; empty if fields were not examined
+    note         why the schema or the fields are unknown
     """
 
     id: str
@@ -76,16 +82,16 @@ class IdUsage(msgspec.Struct, frozen=True):
 
     @property
     def never_set(self) -> list[str]:
-        """Fields that are null in every record that has room for them."""
+        """Fields that are null in every record that could hold them."""
         return [field.path for field in self.fields if field.of and not field.present]
 
 
 class DeletableVersion(msgspec.Struct, frozen=True):
-    """A version of a subject in question.
+    """A version of an audited subject, and whether it can be deleted.
 
     safe    whether no record of the data, and no other schema, needs it
     why     one sentence
-    hidden  it is deleted already, but not for good: the question is whether to purge it
+    hidden  it is soft-deleted already: the question is whether to purge it
     """
 
     subject: str
@@ -99,12 +105,12 @@ class DeletableVersion(msgspec.Struct, frozen=True):
 
 
 class Census(msgspec.Struct, frozen=True):
-    """The whole answer.
+    """The result of a census.
 
-    records     all but null ones, which are tombstones
+    records     number of records without null ones, which are tombstones
     unframed    records without an id, by reason
     days        records by day (`2026-11-22`) and id; empty without a time column
-    evolutions  versions and fields of the subjects through time, as far as the registry tells them
+    evolutions  histories of the subjects' versions and fields, as far as the registry has them
     """
 
     subjects: tuple[str, ...]
@@ -120,7 +126,7 @@ class Census(msgspec.Struct, frozen=True):
 
     @property
     def unknown_ids(self) -> list[str]:
-        """Ids in the data the registry does not know."""
+        """Ids in the data that the registry does not know."""
         return [usage.id for usage in self.ids if not usage.known]
 
     @property
@@ -129,7 +135,7 @@ class Census(msgspec.Struct, frozen=True):
         return not self.unframed and not self.unknown_ids and not any(usage.unreadable for usage in self.ids)
 
     def report(self) -> AuditReport:
-        """Return the answer for people."""
+        """Return the census as a report."""
         return _make_report(self)
 
 
@@ -149,11 +155,11 @@ def census(
 ) -> Census:
     """Count what is in a column of framed records. Runs one Spark job over a batch DataFrame.
 
-    subject    whose versions are judged, one or several; without, ids are told with where they are registered
-    timestamp  a column that says when a record was written: a timestamp, a date, or milliseconds since 1970
-    fields     decode every record with the schema it names, to count fields and damage; False only looks at frames
-    registry, wire, headers, message, engine, patience   as for `from_registry`, but for the engine `jvm`;
-               data rules are left alone
+    subject    subject or subjects whose versions are judged; without one, ids are only listed with their locations
+    timestamp  column with the time when a record was written: a timestamp, a date, or milliseconds since 1970
+    fields     whether every record is decoded with its own schema, to count fields and damage; False reads frames only
+    registry, wire, headers, message, engine, patience   as for `from_registry`, but without the engine `jvm`;
+               data rules are not run
 
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
@@ -164,7 +170,7 @@ def census(
 
 
 def make_census(stats_by_id: Mapping[str, SchemaStats], scope: AuditScope) -> Census:
-    """Return the census of what was seen."""
+    """Return the census from the statistics of each id."""
     lost = stats_by_id.get(NO_ID, SchemaStats())
     named = {name: sighting for name, sighting in stats_by_id.items() if name != NO_ID}
     ids, by_version = [], dict[tuple[str, int], list[SchemaStats]]()
@@ -297,7 +303,7 @@ def _make_report(census: Census) -> AuditReport:
 
 
 def _label_versions(census: Census) -> dict[str, dict[int, str]]:
-    """Return how many records each version has, by subject; versions without records have no label."""
+    """Return a label with the number of records by subject and version. Versions without records have no label."""
     labels: dict[str, dict[int, str]] = {}
     for it in census.versions:
         if it.records:
@@ -325,27 +331,27 @@ def _unreadable_rows(census: Census) -> tuple[tuple[str, str, int], ...]:
 def record_usage(
     result: Census, place: str, registry: RegistryLike, *, whole: bool = True, patience: float = PATIENCE
 ) -> LocationUsage:
-    """Record a census in the registry it asked, in place of the last one of the same place.
+    """Record a census in the registry, in place of the last one of the same place.
 
-    place   what was counted, in words for people: `topic orders`, `table shop.orders`, a path
+    place   name of the data that were counted, such as `topic orders`, `table shop.orders`, or a path
     whole   whether all of it was counted, not a part or a sample
 
-    Ids that are registered in several subjects are recorded for each, unless the census was told whose they are. Ids
-    the registry does not know are left out. Raises `Invalid` for a snapshot, which nobody can tell anything, `NotFound`
-    for a registry that keeps no censuses, `InvalidName`, `TooLarge`, `RegistryUnreachable`.
+    Ids that are registered in several subjects are recorded for each, unless the census was made for given subjects.
+    Ids that the registry does not know are left out. Raises `Invalid` for a snapshot, in which nothing can be recorded,
+    `NotFound` for a registry that keeps no censuses, `InvalidName`, `TooLarge`, `RegistryUnreachable`.
     """
     if isinstance(registry, SchemaSnapshot):
         raise Invalid("a census cannot be recorded in a snapshot: give a registry")
     picklable_registry = as_picklable(registry)
     assert not isinstance(picklable_registry, SchemaSnapshot)
     census = make_census_record(result, counted_at=time.time_ns() // 1_000_000, whole=whole)
-    # what answers for the registry on the driver is a whole client, not only what tasks ask of it
+    # on the driver this is a full client, with more methods than `RegistryClient`
     client = cast("SchemaRegistryClient", get_client(picklable_registry))
     return retry_unavailable(lambda: client.record_usage(place, census), patience)
 
 
 def make_census_record(census: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
-    """Return a census as the registry keeps it; counted_at is in milliseconds since 1970 UTC."""
+    """Return a census in the form that the registry keeps; `counted_at` is in milliseconds since 1970 UTC."""
     rows = tuple(row for usage in census.ids if usage.schema_id for row in _usage_rows(usage))
     return CensusRecord(counted_at, whole, census.records, rows)
 
@@ -370,5 +376,5 @@ def _usage_rows(usage: IdUsage) -> list[VersionUsage]:
 
 
 def _to_millis(text: str) -> int | None:
-    """RFC 3339 as milliseconds since 1970 UTC; times before have no place there."""
+    """Return a time in RFC 3339 as milliseconds since 1970 UTC, 0 for earlier times, None for ''."""
     return max(0, int(datetime.fromisoformat(text).timestamp() * 1000)) if text else None

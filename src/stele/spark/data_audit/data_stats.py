@@ -1,9 +1,9 @@
-"""What is in the data, by schema id: how many records, when, which could not be read, and what their fields are like.
+"""Statistics of the data by schema id: number of records, times, unreadable records, and figures about their fields.
 
-Census and drift are two readings of this. All are counts that can be taken of a batch and added up.
+Census and drift are both made from these statistics, which are computed per batch and added up.
 
-Paths are those of the columns: `place.city`, `tags[]` for the items of a list, `homes{}` for the values of a map;
-'' is a datum that is no record.
+Paths are those of the columns: `place.city`, `tags[]` for the items of a list, `homes{}` for the values of a map; '' is
+a datum that is not a record.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 MOST_VALUES: Final = 32
-"""Different values of a field, and keys of a map, that are told apart; of more nothing is kept."""
+"""Maximum number of different values of a field, or keys of a map; above it no values are kept."""
 LONGEST: Final = 120
-"""Characters of a text that counts as one of few."""
+"""Maximum length in characters of a text whose values are kept."""
 MOST_FIELDS: Final = 2000
-"""Fields of one schema that are looked at."""
+"""Maximum number of fields of one schema that are examined."""
 
 SHAPES: Final = {
     "integer": r"^[+-]?\d{1,18}$",
@@ -54,20 +54,23 @@ SHAPES: Final = {
     "timestamp": r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[T ]([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)(\.\d{1,9})?)?"
     r"(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)?$",
 }
-"""What a text may be besides a text, most telling last but for a number, which an integer is too."""
+"""Regular expressions of types that a text can also be read as, the more specific ones later.
+
+The exception is `number`, which an integer also matches.
+"""
 
 
 class FieldStats(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One field in many records.
+    """Statistics of one field over many records.
 
-    type      of its column
-    slots     how often the record or list it is in was there
+    type      type of its column
+    slots     number of records or list items that could hold it
     present   how often it was not null
     low, high numbers: the least and the greatest one
-    whole     numbers with fractions: how many had none
-    shapes    texts: how many also have one of the `SHAPES`
-    values    the different values, as texts; None when there are too many to tell, or the type has none
-    entries   maps: how many in all
+    whole     floating-point numbers: how many were whole
+    shapes    texts: how many match each of the `SHAPES`
+    values    counts of the different values, as texts; None when there are too many, or for a type without them
+    entries   maps: number of all entries
     """
 
     type: str
@@ -81,7 +84,7 @@ class FieldStats(msgspec.Struct, frozen=True, omit_defaults=True):
     entries: int = 0
 
     def merge_with(self, other: FieldStats) -> FieldStats:
-        """Both together."""
+        """Return the statistics of both sets of records."""
         return FieldStats(
             type=self.type
             if self.type == other.type
@@ -98,11 +101,11 @@ class FieldStats(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Fields = dict[str, FieldStats]
-"""Stats by path."""
+"""Statistics of fields by path."""
 
 
 def merge_fields(one: Fields, other: Fields) -> Fields:
-    """Stats of two sets of records."""
+    """Return the statistics of two sets of records, by path."""
     whole = dict(one)
     for path, stats in other.items():
         whole[path] = whole[path].merge_with(stats) if path in whole else stats
@@ -110,9 +113,9 @@ def merge_fields(one: Fields, other: Fields) -> Fields:
 
 
 def observe_values(values: Column, *, deep: bool) -> Fields:
-    """Stats of a column of decoded values, for every field at any depth.
+    """Return statistics of a column of decoded values, for every field at any depth.
 
-    deep is whether values are looked at, not only whether they are there. Null rows are not counted: they are records
+    With `deep`, values are examined, not only whether they are null. Null rows are not counted, as they are records
     that could not be read.
     """
     fields: Fields = {}
@@ -125,7 +128,7 @@ def observe_values(values: Column, *, deep: bool) -> Fields:
 
 
 def is_record(kind: ArrowType) -> bool:
-    """Whether a type has members: a struct, but not the two byte strings of a variant."""
+    """Return whether a type has fields: a struct, but not the struct of two byte strings that stands for a variant."""
     if not pa.types.is_struct(kind):
         return False
     return {field.name for field in kind} != {"value", "metadata"} or not all(
@@ -134,7 +137,7 @@ def is_record(kind: ArrowType) -> bool:
 
 
 def _observe_members(rows: Column, path: str, fields: Fields, *, deep: bool) -> None:
-    """The members of a column of structs none of which is null."""
+    """Add the statistics of the fields of a struct column without nulls."""
     for field, column in zip(rows.type, rows.flatten(), strict=True):
         _observe_field(column, f"{path}.{field.name}" if path else field.name, fields, deep=deep)
 
@@ -164,7 +167,7 @@ def _observe_field(column: Column, path: str, fields: Fields, *, deep: bool) -> 
 
 
 def _observe_scalars(there: Column, counts: FieldStats) -> FieldStats:
-    """Stats of the values of a type without parts."""
+    """Return the statistics of the values of a type without parts."""
     kind = there.type
     if pa.types.is_dictionary(kind):
         there, kind = there.dictionary_decode(), kind.value_type
@@ -214,7 +217,7 @@ def _type_words(stats: FieldStats) -> list[str]:
 
 
 def _type_word(kind: ArrowType) -> str:
-    """Return a short word for a type; what a part is in, its own paths tell."""
+    """Return a short name of a type, without the types of its parts, which have paths of their own."""
     if pa.types.is_map(kind):
         return "map"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -229,22 +232,22 @@ def _type_word(kind: ArrowType) -> str:
 NO_ID: Final = ""
 """Name under which records without an id are counted."""
 MOST_REASONS: Final = 50
-"""Reasons told apart for the records of one id."""
+"""Maximum number of different reasons for the records of one id."""
 DAY: Final = 86_400_000_000
-"""Microseconds."""
+"""Length of a day in microseconds."""
 MOST_DAYS: Final = 4000
-"""Days told apart; the data of longer times are counted without days."""
+"""Maximum number of days that are counted one by one. Data over a longer time have no counts by day."""
 
 
 class SchemaStats(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The records of one id.
+    """Statistics of the records of one id.
 
-    bytes        of the records with their frames
-    first, last  microseconds since 1970; None where no time was named
-    days         records by day since 1970; empty when there are too many
-    reasons      records that could not be read with the schema they name, by reason
-    fields       see `stats`; of records that could be read
-    note         why fields were not looked at
+    bytes        size of the records with their frames
+    first, last  microseconds since 1970; None without a time column
+    days         records by day since 1970; None when there are too many days
+    reasons      records that could not be read with their own schema, by reason
+    fields       statistics of the fields of records that could be read
+    note         why fields were not examined
     nulls        null records, which have no id: under `NO_ID` only
     """
 
@@ -259,7 +262,7 @@ class SchemaStats(msgspec.Struct, frozen=True, omit_defaults=True):
     nulls: int = 0
 
     def merge_with(self, other: SchemaStats) -> SchemaStats:
-        """See `PartialResult`."""
+        """Return the statistics of both sets of records; see `PartialResult.merge_with`."""
         return SchemaStats(
             records=self.records + other.records,
             bytes=self.bytes + other.bytes,
@@ -282,12 +285,12 @@ def _merge_days(one: dict[int, int] | None, other: dict[int, int] | None) -> dic
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """How records name their schemas, and what is known of these beforehand. It travels to tasks.
+    """How records name their schemas, and what is known of these in advance. It is sent to tasks.
 
-    subject   whose context ids count in; '' is the default one
-    snapshot  schemas known already
-    message   which message of a Protobuf schema, which struct of a Thrift schema; '' is the usual one
-    patience  seconds for which a registry that does not answer is asked again
+    subject   the subject whose context the ids belong to; '' is the default context
+    snapshot  schemas that are known already
+    message   the message of a Protobuf schema, or the struct of a Thrift schema; '' is the usual one
+    patience  seconds for which requests are repeated to a registry that does not answer
     engine    for Avro: `vm`, `python`, or `auto`
     """
 
@@ -300,15 +303,15 @@ class AuditContext:
     engine: str = "auto"
 
     def pin_reader(self, reader: ResolvedSchema) -> PinnedSchemas:
-        """Return the schemas with one of them, or another one, as the reader's."""
+        """Return the known schemas, with the given one as the reader's schema."""
         return PinnedSchemas(self.subject, self.snapshot, reader)
 
     def make_lookup(self) -> SchemaLookup:
-        """Finds schemas of ids, those known already without asking."""
+        """Return a lookup of schemas by id that does not ask the registry for known ones."""
         return SchemaLookup(self.pin_reader(ResolvedSchema("")), self.registry, patience=self.patience)
 
     def make_decoder(self, reader: ResolvedSchema) -> RecordDecoder:
-        """Decodes records towards a schema; data rules are left alone. Raises `Invalid`, `DataError`."""
+        """Return a decoder towards a schema, which does not run data rules. Raises `Invalid`, `DataError`."""
         target = ReadTarget("", self.pin_reader(reader), self.message)
         reading = ReadPlan((target,), self.registry, self.engine, self.wire, "ignore", patience=self.patience)
         return reading.decoder()
@@ -316,10 +319,10 @@ class AuditContext:
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatsAggregator:
-    """The question: see the module.
+    """Computes the statistics of records; see the module.
 
-    fields  whether records are decoded with the schemas they name, to see which fields they have
-    deep    whether values are looked at, too
+    fields  whether records are decoded with their own schemas, to see which fields they have
+    deep    whether values are examined, too
     """
 
     context: AuditContext
@@ -329,16 +332,16 @@ class SchemaStatsAggregator:
 
     @property
     def needs_headers(self) -> bool:
-        """See `RecordAggregator`."""
+        """Whether the wire needs the headers of records."""
         return self.context.wire.needs_headers
 
     def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, SchemaStats]]:
-        """See `RecordAggregator`."""
+        """Return the function for one task; see `Aggregator.start_task`."""
         return _SchemaStatsTask(self).aggregate_batch
 
 
 class _SchemaStatsTask:
-    """Answers for the batches of one task; keeps the decoders."""
+    """Computes the statistics of one task's batches, and keeps the decoders between batches."""
 
     def __init__(self, question: SchemaStatsAggregator) -> None:
         self._question = question
@@ -364,7 +367,7 @@ class _SchemaStatsTask:
         return stats
 
     def _decode_records(self, key: Any, stats: SchemaStats, raw: Column, headers: Column | None) -> SchemaStats:
-        """Return what decoding the records of an id shows."""
+        """Return the statistics of an id with the reasons and fields that decoding its records finds."""
         decoder, note = self._own.get_decoder(key) if self._question.fields else (None, "")
         if decoder is None:
             return msgspec.structs.replace(stats, note=note)
@@ -377,14 +380,14 @@ class _SchemaStatsTask:
 
 
 class WriterDecoders:
-    """For each id a decoder towards the very schema its records were written with."""
+    """Decoders by id. Each decodes towards the schema that the records were written with."""
 
     def __init__(self, frame: AuditContext, lookup: SchemaLookup) -> None:
         self._frame, self._lookup = frame, lookup
         self._known: dict[Any, tuple[RecordDecoder | None, str]] = {}
 
     def get_decoder(self, key: Any) -> tuple[RecordDecoder | None, str]:
-        """Return the decoder, or None and why there is none. Raises `RegistryUnreachable`."""
+        """Return the decoder and '', or None and the reason why there is none. Raises `RegistryUnreachable`."""
         if key not in self._known:
             self._known[key] = self._make_decoder(key)
         return self._known[key]
@@ -401,7 +404,7 @@ class WriterDecoders:
 
 
 def _count_records(raw: Column, times: Column) -> SchemaStats:
-    """Return how many records, how long, and when."""
+    """Return the number, size and times of records."""
     known = times.drop_null()
     if not len(known):
         return SchemaStats(records=len(raw), bytes=pc.sum(pc.binary_length(raw)).as_py() or 0)

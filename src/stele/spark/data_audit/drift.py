@@ -1,7 +1,7 @@
-"""Drift: what a schema allows and its data never use. Fields nobody sets, symbols nobody writes, types too wide.
+"""Drift: what a schema allows and its data never use, such as unset fields, unwritten symbols, and types too wide.
 
-A finding says what is so in the data that were read; it is a question to their owner, no fault. Fields are the columns
-of `from_registry`, each judged over all ids that have it, and over single ids where that says more.
+A finding describes the data that were read. It is a question to their owner, not an error. Fields are the columns of
+`from_registry`. Each field is judged over all ids that have it, and over single ids where that gives more findings.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LEAST: Final = 20
-"""Values below which nothing is said about a type, unless the caller says otherwise."""
+"""Default minimum number of values for a finding about a type."""
 _FEW, _EACH = 16, 5
-"""A text has few values when there are at most so many, each so often on average."""
+"""Limits of the finding FEW_VALUES: at most `_FEW` different texts, each occurring `_EACH` times on average."""
 _INT32: Final = (-(2**31), 2**31 - 1)
 _TELLING: Final = ("uuid", "timestamp", "date", "boolean", "integer", "number")
 _MOST_NODES: Final = 2000
 
 
 class Drift(msgspec.Struct, frozen=True):
-    """One thing the schema allows and the data do not use.
+    """One thing that the schema allows and the data do not use.
 
     kind    NEVER_SET, NULL_ITEMS, UNUSED_SYMBOLS, CONSTANT, CONSTANT_KEYS, FITS_INT, WHOLE_NUMBERS, FEW_VALUES,
             TEXT_IS_UUID and so on
-    path    of the column, as in `stats`
-    type    of the column
+    path    path of the column, as in `data_stats`
+    type    type of the column
     why     one sentence with the figures
     fix     one sentence on what could be done
-    values  how many values say so; of NEVER_SET, how many records had room
-    ids     for which it is so
+    values  number of values it is based on; for NEVER_SET, number of records that could hold the field
+    ids     ids that it applies to
     """
 
     kind: str
@@ -70,14 +70,14 @@ _MakeDrift: TypeAlias = Callable[[str, str, str], Drift]
 
 
 class DriftReport(msgspec.Struct, frozen=True):
-    """The whole answer.
+    """The result of a comparison of schemas with their data.
 
-    read        records that were read, of all records
-    drifts      by path
-    single      what is so for single ids only, whose records are of different versions
-    notes       why the fields of an id were not looked at, by id
-    fields      the figures behind it, by path
-    evolutions  versions and fields of the subjects through time, as far as the registry tells them
+    read        number of records that were read, out of `records`
+    drifts      findings by path
+    single      findings that apply to single ids only, whose records are of different versions
+    notes       why the fields of an id were not examined, by id
+    fields      the statistics of the fields, by path
+    evolutions  histories of the subjects' versions and fields, as far as the registry has them
     """
 
     subjects: tuple[str, ...]
@@ -91,7 +91,7 @@ class DriftReport(msgspec.Struct, frozen=True):
     evolutions: tuple[SubjectEvolution, ...] = ()
 
     def report(self) -> AuditReport:
-        """Return the answer for people."""
+        """Return the result as a report."""
         return _make_report(self)
 
 
@@ -112,8 +112,8 @@ def drift(
 ) -> DriftReport:
     """Compare schemas with their data. Runs one Spark job over a batch DataFrame.
 
-    least   values below which nothing is said about a type
-    sample  which part of the records is read
+    least   minimum number of values for a finding about a type
+    sample  fraction of the records that is read
     other arguments as for `census`
 
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
@@ -127,7 +127,7 @@ def drift(
 
 
 def make_drift_report(stats_by_id: Mapping[str, SchemaStats], scope: AuditScope, least: int = LEAST) -> DriftReport:
-    """Return the answer, of what was seen."""
+    """Return the result from the statistics of each id."""
     named = {name: it for name, it in sorted(stats_by_id.items()) if name != NO_ID}
     whole: Fields = {}
     symbols: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -169,7 +169,7 @@ def make_drift_report(stats_by_id: Mapping[str, SchemaStats], scope: AuditScope,
 def find_drifts(
     path: str, stats: FieldStats, symbols: tuple[str, ...], ids: tuple[str, ...], least: int = LEAST
 ) -> Iterator[Drift]:
-    """Return what the figures of a field say. symbols are those its enumeration declares, if it is one."""
+    """Yield the findings about a field. `symbols` are those that its enumeration declares, if it is one."""
 
     def say(kind: str, why: str, fix: str, values: int = stats.present) -> Drift:
         return Drift(kind, path, stats.type, why, fix, values, ids)
@@ -201,7 +201,7 @@ def find_drifts(
 
 
 def _find_wide_types(stats: FieldStats, say: _MakeDrift) -> Iterator[Drift]:
-    """Types that hold more than the values need."""
+    """Yield findings about a type that is wider than its values need."""
     n = stats.present
     if stats.type in {"int64", "uint32", "uint64"} and stats.low is not None and stats.high is not None:
         if _INT32[0] <= stats.low and stats.high <= _INT32[1]:
@@ -236,7 +236,7 @@ def _join_words(words: list[str], most: int = 8) -> str:
 
 
 def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
-    """Return the symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
+    """Return the symbols of each field that is an enumeration, by path; empty for a format without a neutral model."""
     try:
         parsed = parse_schema(schema)
         if not isinstance(parsed.format, ToModel):
@@ -256,7 +256,7 @@ def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
 def _expand_type(
     model: Model, kind: Type, path: str, inside: frozenset[str], symbols: dict[str, tuple[str, ...]]
 ) -> Iterator[tuple[Type, str, frozenset[str]]]:
-    """Return the parts of a type; inside are the records around it, which are not entered again."""
+    """Yield the parts of a type, and add its symbols. The enclosing records `inside` are not entered again."""
     match kind:
         case Array():
             yield kind.items, f"{path}[]", inside

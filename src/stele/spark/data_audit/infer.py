@@ -1,8 +1,8 @@
-"""Infer: a schema for raw data, made of all of them in one Spark job, with the confidence of each part.
+"""Infer: a schema for raw data, from all of the data in one Spark job, with a confidence for each part.
 
 Data without types (JSON documents, CSV) get the schema that the formats' own inference finds. Columns with types
-(Parquet, ORC, tables) keep them; the data add which fields are always there and which texts have few values. The result
-can be offered to a registry: it is checked first and registered if nothing is against it.
+(Parquet, ORC, tables) keep them. The data add which fields are always there and which texts have few values. The result
+can be offered to a registry, which checks it first and registers it if no rule is against it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PREFIX: Final = "stele.inferred"
-"""Of the properties of a schema's metadata: `stele.inferred.records`, `stele.inferred.field.place.city` …"""
+"""Prefix of properties in a schema's metadata: `stele.inferred.records`, `stele.inferred.field.place.city` …"""
 MOST_NOTES: Final = 200
 _LONGEST: Final = 300
-"""Characters of a property."""
+"""Maximum length of a property in characters."""
 
 
 class SchemaOffer(msgspec.Struct, frozen=True):
-    """What became of it.
+    """The result of offering a schema to a registry.
 
-    version, id  of the version that has the schema; 0 where it was refused
-    there        whether the newest version was that schema already, but for what it tells people
-    against      why the subject's policy refuses it
+    version, id  version number and id of the schema; 0 if it was refused
+    there        whether the newest version already had that schema, except for its documentation
+    against      reasons why the subject's policy refuses it
     """
 
     subject: str
@@ -63,7 +63,7 @@ class SchemaOffer(msgspec.Struct, frozen=True):
 def offer_schema(
     registry: RegistryLike, subject: str, schema: ResolvedSchema, notes: Metadata, *, patience: float
 ) -> SchemaOffer:
-    """Register a schema with its notes, unless the newest version says the same or the policy refuses it.
+    """Register a schema with its notes, unless the newest version is the same or the policy refuses it.
 
     Raises `Invalid` for a snapshot, `MalformedSchema`, `ReadOnly`, `RegistryUnreachable`.
     """
@@ -91,14 +91,14 @@ def _try_offer(client: SchemaRegistryClient, subject: str, schema: ResolvedSchem
         )
     try:
         version = client.register(subject, wanted)
-    except Incompatible as refusal:  # somebody registered another version meanwhile
+    except Incompatible as refusal:  # another client registered a version meanwhile
         return SchemaOffer(subject, against=(str(refusal),))
     number = version.version or client.lookup(subject, wanted).version
     return SchemaOffer(subject, number, version.id)
 
 
 def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
-    """Return what a schema declares but for what only speaks to people; None for formats that cannot tell."""
+    """Return the declarations of a schema without documentation; None for a format without an outline."""
     parsed = parse_schema(schema)
     if not isinstance(parsed.format, HasOutline):
         return None
@@ -109,7 +109,7 @@ def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
 
 
 def make_notes(fields: tuple[ProposedField, ...], records: int, confidence: float) -> Metadata:
-    """Return the notes as properties of a schema, of many fields the least sure ones."""
+    """Return the notes as properties of a schema. Of many fields only those with the least confidence are kept."""
     properties = {f"{PREFIX}.records": str(records), f"{PREFIX}.confidence": str(confidence)}
     for field in sorted(fields, key=lambda it: it.confidence)[:MOST_NOTES]:
         note = f"{field.confidence}: {field.note}"
@@ -118,19 +118,19 @@ def make_notes(fields: tuple[ProposedField, ...], records: int, confidence: floa
 
 
 MOST_SYMBOLS: Final = 1_000
-"""Symbols an inferred enumeration may have."""
+"""Maximum number of symbols of an inferred enumeration."""
 
 
 class Inference(msgspec.Struct, frozen=True):
-    """The whole answer.
+    """The result of an inference.
 
-    schema      text of the proposed schema in format
-    records     all that were read; nulls are rows without a document
-    unreadable  records that are no documents, by reason: they are in no other figure
-    sample      the part of the records that was to be read
-    losses      what the format cannot say of the data
-    fields      what is proposed for every place
-    offer       what became of it in a registry, where it was offered to one
+    schema      text of the proposed schema, in `format`
+    records     number of records that were read; `nulls` are rows without a document
+    unreadable  records that are not valid documents, by reason: they are in no other figure
+    sample      the fraction of the records that was to be read
+    losses      properties of the data that the format cannot express
+    fields      the proposal for each path
+    offer       result of the offer to a registry, None if it was not offered
     """
 
     format: str
@@ -145,7 +145,7 @@ class Inference(msgspec.Struct, frozen=True):
 
     @property
     def confidence(self) -> float:
-        """At least that part of further records fits in all, as far as the least sure field says; 0 of none."""
+        """The least confidence of all fields: a lower bound for the share of further records that fit. 0 for none."""
         return min((field.confidence for field in self.fields), default=0.0)
 
     @property
@@ -155,11 +155,11 @@ class Inference(msgspec.Struct, frozen=True):
 
     @property
     def resolved_schema(self) -> ResolvedSchema:
-        """The schema as functions of `stele.spark` take it."""
+        """The schema in the form that functions of `stele.spark` take."""
         return ResolvedSchema(self.schema, self.format.upper())
 
     def report(self) -> AuditReport:
-        """Return the answer for people."""
+        """Return the result as a report."""
         return _make_report(self)
 
 
@@ -176,17 +176,17 @@ def infer(
     sample: float = 1.0,
     seed: int = 0,
 ) -> Inference:
-    """Make a schema of data. Runs one Spark job over a batch DataFrame.
+    """Infer a schema from data. Runs one Spark job over a batch DataFrame.
 
     column        a column with a JSON document in each row, as text or bytes; None: the columns are the fields
     to            format of the schema: avro, json, protobuf …
     name          full name of the record
-    parse         columns of texts hold what these look like (CSV): numbers, booleans; empty ones are null
-    notations     JSON and parsed texts: a place where all are dates, timestamps or UUIDs gets that type; columns that
-                  have a type keep it, and the report tells
-    enumerations  a place with at most that many different texts that repeat is an enumeration; 0 makes none
-    notes         write what was seen into the schema, as documentation of its fields
-    sample        which part of the records is read
+    parse         whether texts are read as the types that they look like (CSV): numbers, booleans; empty ones are null
+    notations     JSON and parsed texts: if all values of a path are dates, timestamps or UUIDs, it gets that type;
+                  columns that have a type keep it, and only the report mentions the notation
+    enumerations  maximum number of different texts for which a path with repeated texts is an enumeration; 0 makes none
+    notes         whether the evidence is written into the schema, as documentation of its fields
+    sample        fraction of the records that is read
 
     Raises `InvalidRequest` without records, `UnknownFormat`, `CannotConvert`, `TooLarge`, `Invalid`, `JobFailed`,
     `NotInstalled`.
@@ -225,10 +225,11 @@ def infer(
 def register_inferred(
     inference: Inference, subject: str, registry: RegistryLike, *, patience: float = PATIENCE
 ) -> Inference:
-    """Offer the schema to a registry; the same answer with what became of it.
+    """Offer the schema to a registry, and return the inference with the result of the offer.
 
-    The subject's policy is asked first; what it refuses is reported and not registered. Notes go with the schema as
-    properties of its metadata. A newest version that differs only in documentation stays the newest.
+    The subject's policy is checked first. A schema that it refuses is reported and not registered. Notes are registered
+    with the schema as properties of its metadata. If the newest version differs only in documentation, nothing is
+    registered.
     Raises `Invalid` for a snapshot, `ReadOnly`, `RegistryUnreachable`.
     """
     notes = make_notes(inference.fields, inference.records, inference.confidence)
@@ -237,7 +238,7 @@ def register_inferred(
 
 
 def _collect_evidence(df: DataFrame, column: str | None, most: int, *, parse: bool) -> CollectedEvidence:
-    """Return the evidence. Raises `InvalidRequest` without any."""
+    """Return the evidence. Raises `InvalidRequest` if there is none."""
     observations = (
         aggregate_rows(df, RowAggregator(most, parse)).get(ALL, CollectedEvidence())
         if column is None

@@ -1,7 +1,7 @@
 """Evidence for an inferred schema: counts for each place in the data, collected in tasks, a batch at a time.
 
 A place is a member of an object, the items of a list or the values of a map. Counts can be added in any order and
-grouping. They are those of the formats' own inference (`stele.formats.conversion.infer`), and how often each was seen.
+grouping. They are those of the formats' own inference (`stele.formats.conversion.infer`), plus how often each was seen.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from stele.spark.engines.arrow import ArrowType, Column
 
 INT64: Final = range(-(1 << 63), 1 << 63)
 EXACT: Final = range(-(1 << 53), (1 << 53) + 1)
-"""Whole numbers a float of 64 bits holds, all of them."""
+"""Range of whole numbers in which a 64-bit float represents every number exactly."""
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One place.
+    """The counts for one place.
 
-    slots      how often what it is in was there
+    slots      how often the enclosing object, list or map could hold it
     there      how often it was there, null or not
     nulls      how often it was null
     kinds      how often it was of each kind: `boolean`, `integer`, `number`, `text`, `object`, `list`, `map`, or of a
                column's type
-    low, high  the least and the greatest whole number, brought to 64 bits
-    wide       whether one had more bits
-    least, most  the same of numbers with fractions
+    low, high  the least and the greatest whole number, limited to the range of 64 bits
+    wide       whether a whole number was outside that range
+    least, most  the least and the greatest number with a fraction
     notations  texts: how many are also a `uuid`, `date`, `timestamp`, `local`
-    digits     texts: decimal places of a second, at most
-    values     texts: how often each is there; None when there are too many, or they are long
-    shortest, longest  texts: in characters
-    order      sum of its positions in what it is in
+    digits     texts: greatest number of decimal places of a second
+    values     texts: how often each occurs; None when there are too many, or they are long
+    shortest, longest  texts: length in characters
+    order      sum of its positions in the enclosing object
     members    of objects, by name; None once there were too many names
     parts      items of lists, values of maps
-    keyed      what the values of objects with too many names have in common
+    keyed      merged evidence of all values, for objects with too many names
     """
 
     slots: int = 0
@@ -68,11 +68,11 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def present(self) -> int:
-        """How often it was there and not null."""
+        """Number of values that were there and not null."""
         return self.there - self.nulls
 
     def merge_with(self, other: Evidence, most: int) -> Evidence:
-        """Return what both saw; most is how many different texts are told apart."""
+        """Return the evidence of both; `most` is the maximum number of different texts that are counted one by one."""
         members = _merge_by_name(self, other, most)
         keyed = _merge_optional(self.keyed, other.keyed, most)
         if members is None:
@@ -100,7 +100,10 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def iterate_places(self, path: str = "") -> Iterator[tuple[str, Evidence]]:
-        """It and all places in it, by path: `place.city`, `tags[]`, `homes{}`; members in the order of the data."""
+        """Yield this place and all places in it, by path, with members in the order of the data.
+
+        Paths have the form `place.city`, `tags[]`, `homes{}`.
+        """
         yield path, self
         if self.parts is not None:
             yield from self.parts.iterate_places(f"{path}{'{}' if 'map' in self.kinds else '[]'}")
@@ -111,12 +114,12 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def mean_position(self) -> float:
-        """Its mean position."""
+        """Mean position in the enclosing object."""
         return self.order / self.there if self.there else 0.0
 
 
 def merge_members(members: Mapping[str, Evidence], most: int) -> Evidence | None:
-    """Return what the members of objects have in common, as values of a map."""
+    """Return the merged evidence of the members of objects, as values of a map."""
     merged: Evidence | None = None
     for member in members.values():
         mine = msgspec.structs.replace(member, slots=member.there, order=0)
@@ -125,19 +128,19 @@ def merge_members(members: Mapping[str, Evidence], most: int) -> Evidence | None
 
 
 def check_size(evidence: Evidence) -> Evidence:
-    """Return the same. Raises `TooLarge` when there are more places than a schema should have."""
+    """Return the evidence unchanged. Raises `TooLarge` when there are more places than a schema should have."""
     if sum(1 for _ in evidence.iterate_places()) > MAX_PLACES:
         raise TooLarge(f"the records have more than {MAX_PLACES} different places")
     return evidence
 
 
 def limit_members(members: dict[str, Evidence]) -> dict[str, Evidence] | None:
-    """Return the members, or None of so many that they are keys."""
+    """Return the members, or None if there are so many that their names are map keys."""
     return members if len(members) <= MAX_MEMBERS else None
 
 
 def _merge_by_name(one: Evidence, other: Evidence, most: int) -> dict[str, Evidence] | None:
-    """Members of both; those one of them never had were not there as often as it had objects."""
+    """Return the merged members of both. A member that one side never had gets slots for each object of that side."""
     if one.members is None or other.members is None:
         return None
     mine, theirs = one.kinds.get("object", 0), other.kinds.get("object", 0)
@@ -163,23 +166,24 @@ def _merge_values(one: dict[str, int] | None, other: dict[str, int] | None, most
 
 
 MOST_REASONS: Final = 50
-"""Reasons told apart why a document is none."""
+"""Maximum number of different reasons for unreadable documents."""
 ALL: Final = "all"
-"""The one name under which answers are."""
+"""The single name under which results are returned."""
 
 _DEEP: Final = f"it is nested deeper than {MAX_DEPTH} levels"
 
 _NOTATION: Final = r"^(\d{4}-\d\d-\d\d(T.*)?|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27})$"
-"""What may be a time or an id; which of these are is found out one by one."""
+"""Texts that can be a time or a UUID. Each match is then examined one by one."""
 _INTEGER: Final = r"^-?(0|[1-9]\d{0,17})$"
 _NUMBER: Final = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?$"
 _BOOLEAN: Final = r"^(?i:true|false)$"
 
 
 def evidence_of_rows(batch: pa.RecordBatch, *, most: int, parse: bool) -> Evidence:
-    """Rows as objects whose members are the columns; most is how many texts are told apart.
+    """Return the evidence of rows as objects whose members are the columns.
 
-    parse is whether texts are read as what they look like, and empty ones as null: in CSV all is text.
+    `most` is the maximum number of different texts that are counted one by one. With `parse`, texts are read as the
+    types that they look like, and empty ones as null, because CSV has only text.
     """
     members = {
         name: evidence_of_column(column, order=at * len(column), most=most, parse=parse)
@@ -190,7 +194,7 @@ def evidence_of_rows(batch: pa.RecordBatch, *, most: int, parse: bool) -> Eviden
 
 
 def evidence_of_column(column: Column, *, order: int = 0, most: int, parse: bool = False) -> Evidence:
-    """Return the values of a column, all of which are there, null or not."""
+    """Return the evidence of a column's values; all count as there, null or not."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
@@ -236,7 +240,7 @@ def _evidence_of_scalars(evidence: Evidence, there: Column, *, most: int, parse:
 
 
 def add_integers(evidence: Evidence, there: Column) -> Evidence:
-    """Whole numbers beside what was seen of other kinds."""
+    """Return the evidence with whole numbers added to the other kinds."""
     ends: Any = pc.min_max(there).as_py()
     low, high = ends["min"], ends["max"]
     kinds = {**evidence.kinds, "integer": len(there)}
@@ -245,7 +249,7 @@ def add_integers(evidence: Evidence, there: Column) -> Evidence:
 
 
 def add_floats(evidence: Evidence, there: Column) -> Evidence:
-    """Numbers with fractions beside what was seen of other kinds."""
+    """Return the evidence with floating-point numbers added to the other kinds."""
     kinds = {**evidence.kinds, "number": len(there)}
     finite = there.filter(pc.is_finite(there))
     if not len(finite):
@@ -255,7 +259,7 @@ def add_floats(evidence: Evidence, there: Column) -> Evidence:
 
 
 def add_texts(evidence: Evidence, there: Column, most: int) -> Evidence:
-    """Texts beside what was seen of other kinds."""
+    """Return the evidence with texts added to the other kinds."""
     lengths: Column = pc.utf8_length(there)
     ends: Any = pc.min_max(lengths).as_py()
     shortest, longest = ends["min"], ends["max"]
@@ -272,12 +276,12 @@ def add_texts(evidence: Evidence, there: Column, most: int) -> Evidence:
 
 
 def add_parsed_texts(evidence: Evidence, there: Column, most: int) -> Evidence:
-    """Texts as what they look like: whole numbers, numbers, booleans, or texts."""
+    """Return the evidence with texts added as what they look like: whole numbers, numbers, booleans, or texts."""
     whole = pc.match_substring_regex(there, _INTEGER)
     number = pc.and_not(pc.match_substring_regex(there, _NUMBER), whole)
     boolean = pc.match_substring_regex(there, _BOOLEAN)
     rest = pc.invert(pc.or_(pc.or_(whole, number), boolean))
-    # figures of the texts as texts go for all of them: where one is no number, they all stay texts
+    # the figures of texts cover all of them: if one text is not a number, all of them stay texts
     texts = add_texts(evidence, there, most)
     evidence = msgspec.structs.replace(texts, kinds={}, notations={}, digits=0)
     if pc.any(whole).as_py():
@@ -293,7 +297,10 @@ def add_parsed_texts(evidence: Evidence, there: Column, most: int) -> Evidence:
 
 
 def _count_notations(there: Column) -> tuple[dict[str, int], int]:
-    """Return how many texts each notation has, by the rules of the formats, and the most decimal places of a second."""
+    """Return the number of texts of each notation, and the greatest number of decimal places of a second.
+
+    Notations are detected by the rules of the formats.
+    """
     likely = there.filter(pc.match_substring_regex(there, _NOTATION))
     counts: dict[str, int] = {}
     digits = 0
@@ -310,7 +317,10 @@ def _count_if_few(there: Column, most: int) -> dict[str, int] | None:
 
 
 def evidence_of_documents(documents: Sequence[bytes | str], most: int) -> tuple[Evidence, dict[str, int]]:
-    """Return the evidence of documents, and how many are none, by reason; most is how many texts are told apart."""
+    """Return the evidence of JSON documents, and the number of invalid ones by reason.
+
+    `most` is the maximum number of different texts that are counted one by one.
+    """
     place = _DocumentPlace()
     reasons: dict[str, int] = {}
     for document in documents:
@@ -326,7 +336,7 @@ def evidence_of_documents(documents: Sequence[bytes | str], most: int) -> tuple[
 
 
 def _decode_document(document: bytes | str) -> Any:
-    """Return the value of a document. Raises ValueError with a reason that many documents share."""
+    """Return the value of a document. Raises ValueError with a reason that is the same for many documents."""
     text = document.encode("utf-8", "replace") if isinstance(document, str) else document
     if is_nested_deeper(text, MAX_DEPTH):
         raise ValueError(_DEEP)
@@ -339,7 +349,7 @@ def _decode_document(document: bytes | str) -> Any:
 
 
 class _DocumentPlace:
-    """The values at one place of a batch."""
+    """Collects the values at one place of a batch."""
 
     __slots__ = (
         "booleans",
@@ -364,7 +374,7 @@ class _DocumentPlace:
         self.items: _DocumentPlace | None = None
 
     def add_value(self, value: Any) -> None:
-        """One more value; whoever calls counts that it is there."""
+        """Add one value. The caller increases `there`."""
         kind = type(value)
         if kind is str:
             self.texts.append(value)
@@ -394,7 +404,7 @@ class _DocumentPlace:
                 items.add_value(item)
 
     def make_evidence(self, slots: int, most: int) -> Evidence:
-        """Return what they show; slots is how often what the place is in was there."""
+        """Return the evidence of the values; `slots` is how often the enclosing value was there."""
         counts = {"boolean": self.booleans, "object": self.objects, "list": self.lists}
         kinds = {name: count for name, count in counts.items() if count}
         evidence = Evidence(slots=slots, there=self.there, nulls=self.nulls, kinds=kinds, order=self.order)
@@ -417,12 +427,12 @@ class _DocumentPlace:
 
 
 class CollectedEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What some records showed.
+    """The evidence of some records.
 
-    records   all but null ones
+    records   number of all records but null ones
     nulls     rows without a document
-    reasons   documents that are none, by reason
-    most      how many different texts of a place are told apart
+    reasons   invalid documents by reason
+    most      maximum number of different texts of a place that are counted one by one
     """
 
     records: int = 0
@@ -432,7 +442,7 @@ class CollectedEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
     most: int = 0
 
     def merge_with(self, other: CollectedEvidence) -> CollectedEvidence:
-        """See `PartialResult`. Raises `TooLarge` for more places than a schema should have."""
+        """Return the evidence of both. Raises `TooLarge` for more places than a schema should have."""
         most = max(self.most, other.most)
         return CollectedEvidence(
             records=self.records + other.records,
@@ -445,13 +455,13 @@ class CollectedEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class DocumentAggregator:
-    """The rows' one column holds JSON documents, as texts or bytes in UTF-8."""
+    """Collects evidence from a single column of JSON documents, as text or bytes in UTF-8."""
 
     most: int
     result_type = CollectedEvidence
 
     def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, CollectedEvidence]]:
-        """See `Aggregator`."""
+        """Return the function for one task; see `Aggregator.start_task`."""
         return self._aggregate_batch
 
     def _aggregate_batch(self, batch: pa.RecordBatch) -> Mapping[str, CollectedEvidence]:
@@ -464,14 +474,14 @@ class DocumentAggregator:
 
 @dataclass(frozen=True, slots=True)
 class RowAggregator:
-    """The rows themselves are the records; parse: see `evidence_of_rows`."""
+    """Collects evidence from rows that are the records themselves; for `parse` see `evidence_of_rows`."""
 
     most: int
     parse: bool = False
     result_type = CollectedEvidence
 
     def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, CollectedEvidence]]:
-        """See `Aggregator`."""
+        """Return the function for one task; see `Aggregator.start_task`."""
         return self._aggregate_batch
 
     def _aggregate_batch(self, batch: pa.RecordBatch) -> Mapping[str, CollectedEvidence]:

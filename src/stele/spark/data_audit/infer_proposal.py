@@ -1,4 +1,4 @@
-"""From evidence to a model: what is proposed for each place, how sure that is, and why."""
+"""Turn evidence into a model: the proposal for each place, its confidence, and the reason."""
 
 from __future__ import annotations
 
@@ -36,20 +36,24 @@ from stele.spark.data_audit.infer_evidence import EXACT, Evidence
 from stele.spark.data_audit.report import pluralize
 
 _RULE_OF_THREE: Final = 3
-"""Of n records without an exception, with 95 % certainty no more than 3/n of all others are one."""
+"""The rule of three: if n records have no exception, at most 3/n of all others have one, with 95 % certainty."""
 _FEW: Final = 16
-"""Different texts that make an enumeration worth a thought, where each is there ten times on average."""
+"""Maximum number of different texts for which the note suggests an enumeration.
+
+Each of them must occur `_EACH` times on average.
+"""
 _EACH: Final = 10
 _SCALARS: Final = frozenset({"boolean", "integer", "number"})
 _NUMBERS: Final = frozenset({"integer", "number"})
 
 
 class ProposedField(msgspec.Struct, frozen=True):
-    """What is proposed for a place.
+    """The proposal for one place.
 
-    type         in the words of the data: `integer`, `text`, `integer | text` …
-    confidence   at least that part of further records fits, with 95 % certainty, if they are like those counted
-    note         what was seen
+    type         name of its type in the data: `integer`, `text`, `integer | text` …
+    confidence   lower bound for the share of further records that fit, with 95 % certainty, if they are like those
+                 counted
+    note         the evidence in words
     """
 
     path: str
@@ -61,10 +65,10 @@ class ProposedField(msgspec.Struct, frozen=True):
 
 
 def make_shape(evidence: Evidence, enumerations: int, *, parsed: bool = False) -> ValueShape:
-    """Return the evidence as the formats' inference knows it.
+    """Return the evidence in the form of the formats' inference.
 
-    enumerations   most symbols of one
-    parsed         whether kinds are only what texts look like, so that next to a text all are texts
+    enumerations   maximum number of symbols of an enumeration
+    parsed         whether kinds are only what texts look like, so that all are texts if one is not of another kind
     """
     shape = ValueShape()
     kinds = _resolve_kinds(evidence, parsed=parsed)
@@ -83,7 +87,7 @@ def make_shape(evidence: Evidence, enumerations: int, *, parsed: bool = False) -
 
 
 def _resolve_kinds(evidence: Evidence, *, parsed: bool) -> Mapping[str, int]:
-    """Return the kinds at a place; of texts that only look like other kinds, the one that holds them all."""
+    """Return the kinds at a place. For parsed texts of several kinds this is the one kind that holds them all."""
     if parsed and len(evidence.kinds) > 1 and evidence.kinds.keys() - {"integer", "number"}:
         return {"text": sum(evidence.kinds.values())}
     return evidence.kinds
@@ -133,15 +137,15 @@ def make_model(evidence: Evidence, name: str, options: InferOptions, *, parsed: 
 
 
 def refine_model(model: Model, evidence: Evidence, enumerations: int) -> Model:
-    """Return the model of typed columns, with what the evidence adds.
+    """Return the model of typed columns, refined by the evidence.
 
-    That is what is never null, and enumerations up to a size.
+    Fields that are never null become not nullable. Texts with few values become enumerations.
     """
     return _ModelRefiner(model, enumerations).refine(evidence)
 
 
 class _ModelRefiner:
-    """Goes along model and evidence together; a union or an opaque type ends the way."""
+    """Refines a model along the evidence. It does not enter a union or an opaque type."""
 
     def __init__(self, model: Model, enumerations: int) -> None:
         self._model, self._most = model, enumerations
@@ -185,7 +189,7 @@ class _ModelRefiner:
 
 
 def propose_fields(evidence: Evidence, model: Model, *, parsed: bool = False) -> tuple[ProposedField, ...]:
-    """Everything proposed, by place."""
+    """Return the proposals for all places."""
     kinds = dict(types_by_path(model))
     chosen = {path for path, kind in kinds.items() if isinstance(_declared_type(model, kind), Enumeration)}
     maps = {path for path, kind in kinds.items() if isinstance(kind, Map)}
@@ -197,9 +201,9 @@ def propose_fields(evidence: Evidence, model: Model, *, parsed: bool = False) ->
 
 
 def types_by_path(model: Model) -> Iterator[tuple[str, Type]]:
-    """Return the type at every place, `address.city`, `tags[]`, `homes{}`.
+    """Yield the type at every path, `address.city`, `tags[]`, `homes{}`.
 
-    A record inside itself is entered once.
+    A record that contains itself is entered once.
     """
     todo: list[tuple[str, Type, frozenset[str]]] = [("", model.root, frozenset())]
     while todo:
@@ -220,7 +224,7 @@ def types_by_path(model: Model) -> Iterator[tuple[str, Type]]:
 
 
 def with_notes(model: Model, notes: Mapping[str, str]) -> Model:
-    """Return the model with notes by path as documentation of its fields, where they have none."""
+    """Return the model with notes as documentation of the fields that have none. `notes` are by path."""
     types: dict[str, NamedType] = dict(model.types)
     todo: list[tuple[str, Type]] = [("", model.root)]
     done: set[str] = set()
@@ -250,7 +254,7 @@ def _declared_type(model: Model, kind: Type) -> NamedType | None:
 
 
 def _is_within_map(path: str, maps: set[str]) -> bool:
-    """Whether a place is one name of many in what became a map: those are not told one by one."""
+    """Return whether a place is one member of an object that became a map. Such a member gets no proposal."""
     return any(path.startswith(f"{outer}.") if outer else not path.startswith("{") for outer in maps)
 
 
@@ -261,7 +265,7 @@ def _propose_field(path: str, evidence: Evidence, *, enumeration: bool, keyed: b
     kind = "enumeration" if enumeration else "map" if keyed else " | ".join(sorted(kinds)) or "null"
     unseen = _RULE_OF_THREE / max(evidence.present, 1)
     if enumeration and evidence.values:
-        # Good and Turing: as much of what is still to come is new as was seen once only
+        # Good-Turing estimate: the share of new values in further data equals the share of values seen once
         once = sum(times == 1 for times in evidence.values.values())
         unseen = max(unseen, once / max(evidence.present, 1))
     if required and not is_part:
@@ -335,7 +339,7 @@ def _text_notes(evidence: Evidence, count: int, *, enumeration: bool) -> Iterato
 
 
 def _format_share(part: int, total: int) -> str:
-    """Return a part in percent, never rounded to all or nothing."""
+    """Return a share in percent. It is 0 % or 100 % only if it is exact."""
     percent = 100 * part / total
     text = f"{percent:.2f}"
     if text == "100.00" and part < total:

@@ -1,8 +1,8 @@
 """Migrate: write stored records again under another version, subject, schema language or wire.
 
 The old records stay where they are. A record that cannot be written again becomes a dead letter with its reason. All
-other columns (keys, headers, offsets) are copied unchanged. Within one schema language columns are converted; between
-two languages, values. New records are written beside the old ones, never over them, and read again.
+other columns (keys, headers, offsets) are copied unchanged. Within one schema language records are converted column by
+column; between two languages, value by value. New records are written to another location, and then read again.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class ReencodedId(msgspec.Struct, frozen=True):
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """What reading the new records again showed.
+    """The result of reading the new records again.
 
-    records  that are there; there_before were before
-    read     of the new ones, that their schema reads; null ones count as read
-    values   whether the values are those the old records have; None where that was not asked
+    records  number of records at the target; there_before of them were there before
+    read     number of them that their schema can read, including null ones
+    values   whether their values equal those of the old records; None if values were not compared
     """
 
     records: int
@@ -62,14 +62,14 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """The whole answer.
+    """The result of a migration.
 
-    version, id  what was written with
-    languages    from and to, the same word twice within one
-    records      all but null ones, which stay null; dead are those that were not written
+    version, id  version number and id of the schema that the new records are written with
+    languages    old and new schema language; equal within one language
+    records      number of records without null ones, which stay null; dead are those that were not written
     codes        dead letters by error code
-    reasons      dead letters by the sentence that says what is wrong
-    losses       what the new schema does not say of the old data, and how fields go by name
+    reasons      dead letters by reason
+    losses       what the new schema cannot express of the old data, and how fields are matched by name
     written      whether records were written, or only counted
     """
 
@@ -93,12 +93,12 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every record was written, and read again where that was asked."""
+        """Whether every record was written, and the verification succeeded if there was one."""
         return not self.dead and self.is_sound
 
     @property
     def is_sound(self) -> bool:
-        """Whether what was written is there and can be read, as far as that was looked at."""
+        """Whether the verification found all records readable and, if compared, equal. True without a verification."""
         verified, alive = self.verified, self.records - self.dead + self.tombstones
         if verified is None:
             return True
@@ -106,7 +106,7 @@ class Migration(msgspec.Struct, frozen=True):
         return new == alive and verified.read == verified.records and verified.values is not False
 
     def report(self) -> AuditReport:
-        """Return the answer for people."""
+        """Return the result as a report."""
         return _make_report(self)
 
 
@@ -160,16 +160,16 @@ def _make_report(migration: Migration) -> AuditReport:
 ERROR: Final = "error"
 """The column of dead letters with the error struct of `from_registry`: (schema_id, offset, code, reason)."""
 MOST_REASONS: Final = 200
-"""Reasons told apart."""
+"""Maximum number of different reasons."""
 
 
 @dataclass(frozen=True)
 class MigratedRecords:
-    """Old records in their new form. Each DataFrame decodes for itself: `every.persist()` first where both are used.
+    """Old records in their new form. Each DataFrame decodes again: call `every.persist()` first if both are used.
 
-    good   all columns, the records in their new form
+    good   all columns, with the records in their new form
     dead   all columns as they were, and the error
-    every  what both are made of, in columns of its own; raw and heads have the old records and their headers
+    every  the source of both, with column names of its own; raw and heads name the columns of old records and headers
     """
 
     good: DataFrame
@@ -180,17 +180,17 @@ class MigratedRecords:
     heads: str | None = None
 
     def count_records(self) -> Migration:
-        """Count, by old id and reason. Runs one Spark job. Raises `JobFailed`."""
+        """Count records by old id and reason. Runs one Spark job. Raises `JobFailed`."""
         return _count_migration(self)
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """What is done to records. It travels to tasks.
+    """The plan of a migration. It is sent to tasks.
 
-    reading  how they are decoded; within one language towards the new schema, else towards the old subject's own
+    reading  how records are decoded: within one language towards the new schema, else towards the old subject's schema
     writing  how they are encoded
-    losses   what is known beforehand of what gets lost
+    losses   losses that are known in advance
     """
 
     reading: ReadPlan
@@ -201,12 +201,12 @@ class MigrationPlan:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """From and to."""
+        """The old and the new schema language."""
         return self.reading.targets[0].pinned.reader.schema_type, self.writing.writer.schema_type
 
     @property
     def subject(self) -> str:
-        """Of the old records."""
+        """Subject of the old records."""
         return self.reading.targets[0].pinned.subject
 
 
@@ -230,25 +230,25 @@ def migrate(
     engine: str = "auto",
     patience: float = PATIENCE,
 ) -> MigratedRecords:
-    """Write records anew: decoded with the schemas they name, encoded with one version, framed for one wire.
+    """Write records again: decoded with their own schemas, encoded with one version, framed for one wire.
 
-    subject      of the old records
-    to_subject   the same unless said, and its newest version unless to_version says another. Of another schema
-                 language fields go by name; within one, by the language's own rules for readers and writers
-    schema       what records without a frame were written with (`wire="unframed"`): a version, a text, a `Schema`;
-                 the subject's newest version unless said
-    to_wire      as wire unless said
+    subject      subject of the old records
+    to_subject   subject of the new records, the same by default. The newest version is used unless to_version names
+                 another. Between schema languages fields are matched by name; within one, by the language's own rules
+    schema       for records without a frame (`wire="unframed"`), the schema they were written with: a version, a text,
+                 a `Schema`; by default the subject's newest version
+    to_wire      wire of the new records, by default the same
     headers      the column with the headers of records; those of the old wire are replaced
-    headers_into the column for headers where there was none and the new wire has such
-    message, to_message   of Protobuf and Thrift schemas
+    headers_into column for headers, if there is none and the new wire needs it
+    message, to_message   message or struct of Protobuf and Thrift schemas
     mode         FAILFAST: the first record that cannot be written fails the job
     engine       for Avro: vm, python, or auto
     other arguments as for `from_registry`
 
-    Nothing runs yet. Raises `SubjectNotFound`, `VersionNotFound`, `CannotConvert` (fields that cannot be filled, types
-    that do not become one another), `RulesRefused`, `RegistryUnreachable`, `Invalid`, `NotInstalled`.
+    No job runs yet. Raises `SubjectNotFound`, `VersionNotFound`, `CannotConvert` (fields that cannot be filled, types
+    that cannot be converted), `RulesRefused`, `RegistryUnreachable`, `Invalid`, `NotInstalled`.
     """
-    # Long because every choice is an argument, and each is told once, here
+    # Long because every choice is an argument, and all are documented here
     require_spark()
     if mode not in {"FAILFAST", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST or DEADLETTER")
@@ -286,12 +286,12 @@ def migrate(
 
 @dataclass(frozen=True, slots=True)
 class BareRecords(Unframed):
-    """Records without a frame, of a schema at hand."""
+    """Wire of records without a frame, which all have the given schema."""
 
     schema: ResolvedSchema = ResolvedSchema("")  # noqa: RUF009 - it cannot change
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`."""
+        """Return the given schema for every id; see `Wire`."""
         del number, lookup
         return ResolvedId(self.schema, message="")
 
@@ -302,9 +302,9 @@ def _make_bare_wire(registry: RegistryLike, subject: str, schema: ReaderLike | N
 
 
 def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]:
-    """Return what the language's own rules hold against reading old data with the new schema.
+    """Return the findings of the language's newest ruleset about reading old data with the new schema.
 
-    Such records may be dead.
+    Records that such a finding applies to can become dead letters.
     """
     reader, writer = parse_schema(new), parse_schema(old)
     if not reader.format.rulesets:
@@ -314,7 +314,7 @@ def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]
 
 
 def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_message: str) -> tuple[Loss, ...]:
-    """Return what the new language cannot say of the old schema, and how fields go by name."""
+    """Return what the new language cannot express of the old schema, and how fields are matched by name."""
     from stele.spark.data_audit.transcoders import make_neutral_model, map_by_name
 
     _, losses = map_by_name(make_neutral_model(old, message), make_neutral_model(new, to_message))
@@ -329,7 +329,10 @@ def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_m
 def _map_records(
     df: DataFrame, column: str, headers: str | None, headers_into: str, plan: MigrationPlan
 ) -> MigratedRecords:
-    """Columns go by place: c0, c1 … as they were; record, headers, id and error are the result."""
+    """Decode and encode the records in one pass, and return good and dead ones.
+
+    Columns are named by position: c0, c1 … are the old ones; record, headers, id and error are the result.
+    """
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
@@ -370,7 +373,7 @@ def _map_records(
 
 
 def _free_name(names: Sequence[str]) -> str:
-    """Return a name for the error no column has."""
+    """Return a name for the error column that no other column has."""
     name = ERROR
     while name in names:
         name = f"_{name}"
@@ -384,7 +387,7 @@ def _column_index(names: Sequence[str], name: str) -> int:
 
 
 class _MigrationTask:
-    """The function Spark maps."""
+    """The function that Spark applies to each partition."""
 
     def __init__(self, plan: MigrationPlan, raw: int, heads: int | None, *, headed: bool) -> None:
         self._plan, self._raw, self._heads, self._headed = plan, raw, heads, headed
@@ -456,12 +459,15 @@ def _count_migration(migrated: MigratedRecords) -> Migration:
 
 
 ExistingData = Literal["refuse", "append", "overwrite"]
-"""What to do with records that are where new ones are to go."""
+"""What happens to data that are already at the target."""
 _SPARK_MODE: Final = {"refuse": "errorifexists", "append": "append", "overwrite": "overwrite"}
 
 
 class OutputTarget(msgspec.Struct, frozen=True):
-    """Where records go: a path, or the name of a table where the format is `table`. existing: what may be there."""
+    """Destination of records: a path, or a table's name for the format `table`.
+
+    existing  what happens to data that are already there
+    """
 
     path: str
     format: str = "parquet"
@@ -469,7 +475,7 @@ class OutputTarget(msgspec.Struct, frozen=True):
 
 
 def check_separate(source: str, target: OutputTarget, dead: OutputTarget, source_format: str) -> None:
-    """Raise `InvalidRequest` where new records, or dead letters, would go over the old ones or one another."""
+    """Raise `InvalidRequest` if the locations of old records, new records and dead letters overlap."""
     places = {
         "the old records": _absolute_location(source, source_format),
         "new ones": _absolute_location(target.path, target.format),
@@ -484,7 +490,7 @@ def check_separate(source: str, target: OutputTarget, dead: OutputTarget, source
 
 
 def check_empty(spark: SparkSession, target: OutputTarget) -> None:
-    """Raise `InvalidRequest` where there is something and nobody said what to do with it."""
+    """Raise `InvalidRequest` if the target has data and `existing` is `refuse`."""
     if target.existing == "refuse" and _has_data(spark, target):
         raise InvalidRequest(f"there is something at {target.path}: say whether to append to it or to overwrite it")
 
@@ -496,7 +502,7 @@ def write_records(df: DataFrame, target: OutputTarget, column: str) -> None:
     with spark_failures():
         if target.format in TEXTS:
             df = df.withColumn(column, f.base64(f.col(quote_name(column))))
-        # an existing, empty folder is nothing to be careful of
+        # an existing, empty folder needs no protection
         mode = "append" if target.existing == "refuse" else _SPARK_MODE[target.existing]
         writer = df.write.mode(mode)
         if target.format == TABLE:
@@ -506,7 +512,7 @@ def write_records(df: DataFrame, target: OutputTarget, column: str) -> None:
 
 
 def count_records(spark: SparkSession, target: OutputTarget) -> int:
-    """Records that are there, none where nothing is. Raises `JobFailed`."""
+    """Return the number of records at the target, 0 if nothing is there. Raises `JobFailed`."""
     if not _has_data(spark, target):
         return 0
     with spark_failures():
@@ -523,11 +529,11 @@ def verify_records(
     before: int = 0,
     values: bool = False,
 ) -> Verification:
-    """Read what was written with its own schema, and compare.
+    """Read the written records with their own schema, and compare them.
 
-    before  records that were there already
-    values  compare values, too: those of the old records, read with the new schema. Within one language, and of a
-            target that was empty only
+    before  number of records that were there already
+    values  whether values are compared with those of the old records, read with the new schema. Possible within one
+            language only, and only if the target was empty
 
     Raises `Invalid`, `JobFailed`.
     """
@@ -552,7 +558,7 @@ def verify_records(
 
 
 def with_verification(migration: Migration, verification: Verification | None) -> Migration:
-    """Return the answer once records are written."""
+    """Return the result of a migration whose records are written."""
     return msgspec.structs.replace(migration, written=True, verified=verification)
 
 
@@ -599,7 +605,7 @@ def _old_headers(moved: MigratedRecords) -> list[Any]:
 
 
 def _digest_column() -> Any:
-    """Return a sum over all values, the same in any order."""
+    """Return a column with a sum over all values that does not depend on their order."""
     from pyspark.sql import functions as f
 
     text = f.to_json(f.struct("value"))
@@ -611,7 +617,7 @@ def _has_data(spark: SparkSession, target: OutputTarget) -> bool:
         return bool(spark.catalog.tableExists(target.path))
     path = Path(target.path)
     if "://" in target.path:
-        # a scheme only Spark can look into: reading nothing fails, and then nothing is there
+        # only Spark can look into this scheme: reading an empty location fails, which means that it has no data
         from pyspark.errors import AnalysisException
 
         try:

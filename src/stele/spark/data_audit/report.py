@@ -1,7 +1,7 @@
-"""Reports of an audit in three forms: text for terminals, JSON for programs, an HTML page with plots.
+"""Reports in three forms: text for terminals, JSON for programs, an HTML page with plots.
 
-Plots are figures by name as bars, or figures over time as stacked columns, with an axis that has a unit. A layout is
-pure: figures in, shares and texts out. `chart.html.j2` draws it; texts keep their size on any screen.
+Plots are bars by name, or stacked columns over time, with an axis that has a unit. Layout is pure: it turns figures
+into relative sizes and texts. `chart.html.j2` draws them; texts keep their size on any screen.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "str | int | float | None"
 
 NARROW: Final = 3
-"""Columns of a table for which half the width of a page is enough."""
+"""Maximum number of columns of a table that needs only half the width of a page."""
 MOST_ROWS: Final = 500
-"""Rows of a table that are shown in text and on pages; JSON has all."""
+"""Maximum number of rows of a table in text and on pages. JSON has all rows."""
 
 
 class ReportState(StrEnum):
-    """What a verdict is: neither good nor bad, good, or something to look at."""
+    """State of a verdict: neutral, good, or needs attention."""
 
     NEUTRAL = "neutral"
     GOOD = "good"
@@ -37,7 +37,7 @@ class ReportState(StrEnum):
 
     @classmethod
     def from_outcome(cls, *, good: bool) -> ReportState:
-        """Return `GOOD`, or `ATTENTION` for what is not."""
+        """Return `GOOD` if the outcome is good, else `ATTENTION`."""
         return cls.GOOD if good else cls.ATTENTION
 
 
@@ -46,14 +46,14 @@ _STYLES: Final = {ReportState.NEUTRAL: "default", ReportState.GOOD: "green", Rep
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A figure at the top."""
+    """A named figure at the top of a report."""
 
     name: str
     value: str | int | float
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A picture of schemas, and the table that says the same in words."""
+    """A picture of schemas, and a table with the same content."""
 
     picture: Picture
     table: PictureTable
@@ -65,13 +65,13 @@ class Section(msgspec.Struct, frozen=True):
     Attributes:
         title: The heading.
         columns: Names of the table's columns, with their units.
-        rows: Its rows. A column of numbers is flush right.
-        note: What a reader must know first.
+        rows: Its rows. A column of numbers is right-aligned.
+        note: A remark that stands before the table.
         bars: A plot by name. It is not drawn for a single name.
         chart: A plot over time. It is not drawn for fewer than three columns.
         text: A document, such as a schema, shown as it is, with a button that copies it.
         figure: A picture of schemas with its table, on pages only.
-        folded: Pages show the table when it is asked for: a plot says most of it, or it is long.
+        folded: Whether pages show the table only on request, because a plot shows most of it or because it is long.
     """
 
     title: str
@@ -86,7 +86,7 @@ class Section(msgspec.Struct, frozen=True):
 
     @property
     def charts(self) -> list[BarChart | ColumnChart]:
-        """The plots that say more than the table."""
+        """The plots that have enough figures to be drawn."""
         drawn: list[BarChart | ColumnChart] = []
         if self.bars and (len(self.bars.values) > 1 or (self.bars.values and not self.rows)):
             drawn.append(layout_bars(self.bars))
@@ -101,15 +101,15 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """A report for people.
+    """A report that can be shown as text or as a page.
 
     Attributes:
-        title: What it is about.
+        title: Its subject.
         verdict: One sentence.
-        state: Whether the verdict is good news.
+        state: Whether the verdict is good.
         facts: Figures at the top.
         sections: Tables and plots.
-        sources: Where the figures come from, by name: the pipeline's source and checkpoint, say.
+        sources: Sources of the figures by name, such as the pipeline's source and checkpoint.
         remarks: Sentences at the end: what is not shown, and why.
     """
 
@@ -123,21 +123,21 @@ class AuditReport(msgspec.Struct, frozen=True):
 
 
 class HasReport(Protocol):
-    """An answer that can be shown; a `msgspec.Struct`."""
+    """A result that has a report; a `msgspec.Struct`."""
 
     def report(self) -> AuditReport:
-        """Return the answer for people."""
+        """Return the result as a report."""
         ...
 
 
 def to_json(answer: HasReport) -> str:
-    """Return the typed answer as an indented JSON document."""
+    """Return the typed result as an indented JSON document."""
     encoded: bytes = msgspec.json.encode(answer)
     return msgspec.json.format(encoded, indent=2).decode()
 
 
 def print_text(answer: HasReport, console: Console) -> None:
-    """The report as tables on a terminal."""
+    """Print the report as tables on a terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -172,7 +172,7 @@ def print_text(answer: HasReport, console: Console) -> None:
 
 
 class _ShownSection(msgspec.Struct, frozen=True):
-    """A section as the template of the page takes it: cells are texts."""
+    """A section in the form that the page's template takes: cells are texts."""
 
     title: str
     note: str
@@ -187,19 +187,19 @@ class _ShownSection(msgspec.Struct, frozen=True):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether half the width of a page is enough."""
+        """Whether the section needs only half the width of a page."""
         if self.charts or self.figure:
             return self.folded
         return not self.text and len(self.columns) <= NARROW
 
 
 def to_html(answer: HasReport, *, sources: Mapping[str, str] | None = None, made_at: datetime | None = None) -> str:
-    """Return the report as one HTML page that needs nothing else: style, plots and the script that copies are in it.
+    """Return the report as one self-contained HTML page, with its style sheet, plots and script.
 
     Args:
-        answer: What is reported.
-        sources: Where the figures come from, by name, such as `data` and `registry`; beside what the report says.
-        made_at: When the answer was made; now if left out.
+        answer: The result that is reported.
+        sources: Sources of the figures by name, such as `data` and `registry`, in addition to those of the report.
+        made_at: When the result was made; now if left out.
     """
     report = answer.report()
     sections = [_prepare_section(section) for section in report.sections if not section.is_empty]
@@ -237,7 +237,7 @@ def _render_figure(figure: Figure) -> str:
 
 
 def _numeric_columns(section: Section) -> list[bool]:
-    """Which columns hold numbers only, or nothing."""
+    """Return for each column whether its cells are numbers or empty, with at least one number."""
     columns = [[row[at] for row in section.rows] for at in range(len(section.columns))]
     return [
         any(cell is not None for cell in column) and all(isinstance(cell, int | float | None) for cell in column)
@@ -246,7 +246,7 @@ def _numeric_columns(section: Section) -> list[bool]:
 
 
 def _format_rows(section: Section) -> list[list[str]]:
-    """Return the cells that are shown as texts; numbers of a column have the same number of decimals."""
+    """Return the cells as texts, at most `MOST_ROWS` rows; numbers of a column have the same number of decimals."""
     rows = section.rows[:MOST_ROWS]
     decimals = [
         max((len(repr(row[at]).partition(".")[2]) for row in rows if isinstance(row[at], float)), default=0)
@@ -270,7 +270,7 @@ def _format_cell(cell: Cell, decimals: int = 0) -> str:
 
 
 def format_micros(micros: int | None) -> str:
-    """Microseconds since 1970 as RFC 3339 in UTC, to the second; '' for none, or for a time no calendar has."""
+    """Return microseconds since 1970 as RFC 3339 in UTC, to the second; '' for None and for a time out of range."""
     if micros is None:
         return ""
     try:
@@ -281,12 +281,12 @@ def format_micros(micros: int | None) -> str:
 
 
 def pluralize(count: int, what: str) -> str:
-    """`1 record`, `1,200 records`."""
+    """Return a count with its noun: `1 record`, `1,200 records`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def to_text(answer: Any) -> str:
-    """Return the report as text without colours, as a notebook or a log shows it."""
+    """Return the report as text without colours, for notebooks and logs."""
     from io import StringIO
 
     from rich.console import Console
@@ -297,13 +297,13 @@ def to_text(answer: Any) -> str:
 
 
 COLOURS: Final = 9
-"""Classes of the stylesheet, `s0` to `s8`, told apart in light and dark; further series use them again."""
+"""Number of colour classes in the stylesheet, `s0` to `s8`; further series use them again."""
 MOST_BARS: Final = 40
 LEAST_COLUMNS: Final = 3
-"""Columns with a figure below which a plot says less than its table."""
+"""Minimum number of columns with a figure for which a plot is drawn."""
 MOST_TICKS: Final = 5
 FULL: Final = 1000
-"""The length of an axis in the units of the drawing, which is stretched to the room there is."""
+"""Length of an axis in drawing units. The drawing is scaled to the available space."""
 
 
 class Bars(msgspec.Struct, frozen=True):
@@ -324,7 +324,7 @@ class Stack(msgspec.Struct, frozen=True):
     Attributes:
         label: What is counted, in which unit, and how long a bucket is.
         names: The series, in the order in which they are stacked.
-        buckets: The text of a bucket's start in UTC, and counts by name.
+        buckets: The text of each bucket's start in UTC, and its counts by name.
     """
 
     label: str
@@ -333,12 +333,12 @@ class Stack(msgspec.Struct, frozen=True):
 
     @property
     def is_plot(self) -> bool:
-        """Whether enough buckets have a figure for a plot to say more than a table."""
+        """Whether enough buckets have a figure for a plot."""
         return sum(any(counts.values()) for _, counts in self.buckets) >= LEAST_COLUMNS
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A bar with its name and figure; its length in the units of the drawing."""
+    """A bar with its name and figure; its length is in drawing units."""
 
     name: str
     value: str
@@ -353,7 +353,7 @@ class BarChart(msgspec.Struct, frozen=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A rectangle of a column, in the units of the drawing, from the top left; series is the number of its colour."""
+    """A rectangle of a column, in drawing units from the top left; `series` is the number of its colour."""
 
     tip: str
     x: float
@@ -367,11 +367,11 @@ class ColumnChart(msgspec.Struct, frozen=True):
     """Stacked columns ready to be drawn.
 
     Attributes:
-        label: Of the vertical axis: what is shown, with its unit.
+        label: Label of the vertical axis: what is shown, with its unit.
         ticks: Texts at the vertical axis, from the top to 0, at equal distances.
         starts: Texts at the horizontal axis, from the left to the right.
         blocks: The rectangles.
-        legend: Number of the colour and name of each series; none where there is one series only.
+        legend: Number of the colour and name of each series; empty for a single series.
     """
 
     label: str
@@ -382,7 +382,7 @@ class ColumnChart(msgspec.Struct, frozen=True):
 
 
 def layout_bars(bars: Bars) -> BarChart:
-    """Place horizontal bars, the greatest first; of many names only the first `MOST_BARS`."""
+    """Return the layout of horizontal bars, the greatest first, at most `MOST_BARS` of them."""
     ranked = sorted(bars.values.items(), key=lambda item: -item[1])[:MOST_BARS]
     most = max((count for _, count in ranked), default=0) or 1
     return BarChart(
@@ -392,7 +392,7 @@ def layout_bars(bars: Bars) -> BarChart:
 
 
 def layout_columns(stack: Stack) -> ColumnChart:
-    """Place stacked columns under an axis with round figures; the stack has at least one bucket."""
+    """Return the layout of stacked columns under an axis with round figures. The stack has at least one bucket."""
     ticks = choose_ticks(max(sum(counts.values()) for _, counts in stack.buckets))
     step, gap = FULL / len(stack.buckets), 0.15
     blocks = []
@@ -418,7 +418,7 @@ def layout_columns(stack: Stack) -> ColumnChart:
 
 
 def choose_ticks(most: int) -> list[int]:
-    """Return round figures at equal distances, from one that is not below the greatest figure down to 0."""
+    """Return round figures at equal distances, from at least the greatest figure down to 0."""
     step = 1
     while step * (MOST_TICKS - 1) < most:
         # 1, 2, 5, 10, 20, 50 …
@@ -428,7 +428,10 @@ def choose_ticks(most: int) -> list[int]:
 
 
 def bucket_days(days: Mapping[str, Mapping[str, int]], names: Iterable[str], most: int = 60) -> Stack:
-    """Counts by day as a plot of at most so many columns, each of as many days; empty days have their room."""
+    """Return the counts by day as a plot with at most `most` columns of equal length.
+
+    Days without records keep their place on the axis.
+    """
     order = tuple(names)
     if not days:
         return Stack("records", order, ())

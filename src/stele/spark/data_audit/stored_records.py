@@ -1,4 +1,4 @@
-"""Files and tables with framed records, as commands name them."""
+"""Read files and tables with framed records, as commands name them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLE: Final = "table"
-"""The format of what is no path but the name of a table of the session's catalogues."""
+"""Format name for a table of the session's catalogues, in place of a path."""
 TEXTS: Final = frozenset({"json", "csv"})
 """Formats that hold bytes as base64 text."""
 _KAFKA: Final = ("topic", "partition", "offset")
@@ -31,14 +31,14 @@ def read_records(
     timestamp: str | None = None,
     position: Sequence[str] = (),
 ) -> RecordColumn:
-    """Records of a file, a folder or a table.
+    """Return the records of a file, a folder or a table.
 
-    format    any that Spark reads (`parquet`, `orc`, `json`, `csv`, `avro` with Spark's package for it …);
+    format    any format that Spark reads (`parquet`, `orc`, `json`, `csv`, `avro` with Spark's package for it …);
               `binaryFile`: each file is one record, in the column `content`; `table`: path is the name of a table
     column    the column with the records; text in JSON and CSV is base64
-    position  columns for examples; without, topic, partition and offset where there are such, else file (and row)
+    position  columns that locate a record; by default topic, partition and offset if they exist, else file (and row)
 
-    Raises `NotFound` for a path that is not there, `Invalid` without the column, `JobFailed`.
+    Raises `NotFound` for a path that does not exist, `Invalid` without the column, `JobFailed`.
     """
     _check_exists(path, format)
     with spark_failures():
@@ -53,7 +53,10 @@ def read_records(
 
 
 def read_stored(spark: SparkSession, path: str, format: str, column: str) -> DataFrame:  # noqa: A002 - as above
-    """Return all columns of a file, a folder or a table with records, and no others. Raises as `read_records`."""
+    """Return a file, a folder or a table with records as a DataFrame, without added columns.
+
+    Raises what `read_records` raises.
+    """
     _check_exists(path, format)
     with spark_failures():
         df = load_data(spark, path, format)
@@ -63,7 +66,7 @@ def read_stored(spark: SparkSession, path: str, format: str, column: str) -> Dat
 
 
 def _decode_base64(df: DataFrame, column: str, format_: str) -> DataFrame:
-    """Records that are text in a format of text are base64."""
+    """Decode the column of records from base64, if it is text in a text format."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType
 
@@ -73,10 +76,10 @@ def _decode_base64(df: DataFrame, column: str, format_: str) -> DataFrame:
 
 
 def read_raw(spark: SparkSession, path: str, format: str, column: str | None = None) -> DataFrame:  # noqa: A002 - as above
-    """Data without frames, of a file, a folder or a table.
+    """Return data without frames, from a file, a folder or a table.
 
-    JSON is text with a document in each line, in the column `value`, unless a column of it is named; CSV is columns of
-    texts, named by its first line. Raises `NotFound`, `JobFailed`.
+    JSON is text with one document per line, in the column `value`, unless `column` names one of its columns. CSV has
+    columns of texts, named by its first line. Raises `NotFound`, `JobFailed`.
     """
     from pyspark.sql import functions as f
 
@@ -88,7 +91,7 @@ def read_raw(spark: SparkSession, path: str, format: str, column: str | None = N
 
 
 def load_data(spark: SparkSession, path: str, format_: str) -> DataFrame:
-    """Return what is at a path, or in a table, as Spark reads it; CSV has a line of names first."""
+    """Return a path or table as Spark reads it; the first line of CSV has the column names."""
     if format_ == TABLE:
         return spark.read.table(path)
     reader = spark.read.format(format_)
@@ -101,7 +104,10 @@ def _check_exists(path: str, format_: str) -> None:
 
 
 def _add_positions(df: DataFrame, format_: str) -> tuple[DataFrame, tuple[str, ...]]:
-    """Columns that tell where a record is, added where none of the data's own do."""
+    """Return the data with columns that locate each record, and the names of these columns.
+
+    None are added if the data have columns of their own for it.
+    """
     from pyspark.sql import functions as f
 
     own = tuple(name for name in _KAFKA if name in df.columns)

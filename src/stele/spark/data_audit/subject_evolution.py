@@ -1,6 +1,6 @@
-"""How the subjects of a report came to be what they are: asked of the registry, drawn on the page.
+"""Histories of a report's subjects, loaded from the registry and drawn on the page.
 
-A report is made without it where the registry is away, or is one that keeps no history; then a sentence says so.
+If the registry does not answer or keeps no history, the report is made without them, and a sentence gives the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stele.spark.data_audit.report import Figure, Section
 T = TypeVar("T")
 
 Labels = Mapping[str, Mapping[int, str]]
-"""What a report knows of versions, in a few words, by subject and number."""
+"""Short labels of versions, by subject and version number."""
 
 _NO_LABELS: Final[Labels] = MappingProxyType({})
 
@@ -29,17 +29,17 @@ class Ask(Protocol):
     """Sends a request to a registry. Raises `ResponseError`, `RegistryUnreachable`."""
 
     def __call__(self, request: Request[T], /) -> T:
-        """Return the answer."""
+        """Return the response."""
         ...
 
 
 class SubjectEvolution(msgspec.Struct, frozen=True):
-    """A subject's versions and fields through time, as far as the registry tells them.
+    """The history of a subject's versions and fields, as far as the registry has it.
 
     subject    its name
-    history    versions with the verdicts between neighbours; None where they are not at hand
-    lifelines  fields through the versions; None where they are not at hand
-    missing    why something is not at hand, '' where nothing is missing
+    history    versions with the verdicts between neighbours; None if not available
+    lifelines  fields over the versions; None if not available
+    missing    why something is not available, '' if nothing is missing
     """
 
     subject: str
@@ -49,7 +49,7 @@ class SubjectEvolution(msgspec.Struct, frozen=True):
 
 
 def load_evolutions(ask: Ask, subjects: Iterable[str]) -> tuple[SubjectEvolution, ...]:
-    """Return what a registry tells of subjects; nothing more is asked of one that does not answer."""
+    """Load the histories of subjects. After a request without an answer, no more requests are sent."""
     evolutions: list[SubjectEvolution] = []
     absent = ""
     for subject in dict.fromkeys(subjects):
@@ -68,7 +68,7 @@ def load_evolutions(ask: Ask, subjects: Iterable[str]) -> tuple[SubjectEvolution
 
 
 def miss_evolutions(subjects: Iterable[str], missing: str) -> tuple[SubjectEvolution, ...]:
-    """Return subjects of which nothing is at hand, and why."""
+    """Return empty histories of subjects, with the reason."""
     return tuple(SubjectEvolution(subject, missing=missing) for subject in dict.fromkeys(subjects))
 
 
@@ -78,8 +78,8 @@ def draw_evolutions(
     """Draw the story line and the field lifelines of subjects, each with its table.
 
     Args:
-        evolutions: The subjects.
-        labels: What the report knows of their versions.
+        evolutions: The histories of the subjects.
+        labels: Labels of their versions.
         heading: Heading of the labels in the table of versions.
     """
     for evolution in evolutions:
@@ -94,7 +94,7 @@ def draw_evolutions(
 
 
 def describe_missing(evolutions: Iterable[SubjectEvolution]) -> tuple[str, ...]:
-    """Return one sentence for each reason why pictures are missing."""
+    """Return one sentence for each reason why histories are missing."""
     subjects: dict[str, list[str]] = {}
     for evolution in evolutions:
         if evolution.missing:

@@ -1,7 +1,7 @@
 """Turn old records into new ones, a batch at a time, with an error code for each record that fails.
 
-Between schema languages, data are neutral JSON (`stele.formats.conversion.json_values`), so that no language needs to
-know another. Fields are matched by name, and losses are listed.
+Between schema languages, data pass through neutral JSON (`stele.formats.conversion.json_values`), so no language needs
+to know another. Fields are matched by name, and losses are listed.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ _WHOLE: Final = frozenset(kind for kind in ScalarKind if "int" in kind.value)
 _NUMBERS: Final = _WHOLE | {ScalarKind.FLOAT32, ScalarKind.FLOAT64, ScalarKind.NUMBER}
 _TEXTS: Final = frozenset({ScalarKind.STRING, ScalarKind.UUID, ScalarKind.DATE, ScalarKind.BYTES})
 _MEETING: Final = ({"number", "decimal"}, {"decimal", "text"})
-"""Families whose values go between one another."""
+"""Pairs of value families that can be converted into each other."""
 
 
 def map_by_name(source: Model, target: Model) -> tuple[Adapt, list[Loss]]:
-    """Return how data of source become data of target, and what they lose.
+    """Return a function that maps data of the source to data of the target, and the losses.
 
-    A field takes the value of the one of its name, of one of its aliases, or of the only one whose name differs in case
-    and underscores alone. A field nothing fills has its default, or null. Raises `CannotConvert` for one that has
-    neither, and for types no value can go between.
+    A field takes the value of the source field with its name, or one of its aliases, or else with the only name that
+    differs in case and underscores alone. A field without a source field gets its default, or null. Raises
+    `CannotConvert` for a field that has neither, and for types without a conversion.
     """
     way = _TypeMapper(source, target)
     return way.map_value(source.root, target.root, ""), way.losses
 
 
 class _TypeMapper:
-    """Goes along two models; a pair of records is entered once."""
+    """Maps the types of two models. A pair of records is mapped once."""
 
     def __init__(self, source: Model, target: Model) -> None:
         self._source, self._target = source, target
@@ -82,7 +82,7 @@ class _TypeMapper:
         self.losses: list[Loss] = []
 
     def map_value(self, have: Type, want: Type, path: str) -> Adapt:
-        """Return how a value that is not null goes from one type to another."""
+        """Return the function that converts a value that is not null from one type to another."""
         have_named, want_named = self._find_declared(have, self._source), self._find_declared(want, self._target)
         if isinstance(have_named, RecordType) and isinstance(want_named, RecordType):
             return self._map_records(have_named, want_named, path)
@@ -132,7 +132,10 @@ class _TypeMapper:
         return within
 
     def _fill_field(self, field: RecordField, path: str) -> list[tuple[str, Any]]:
-        """Return what a field of the target has that nothing in the source fills."""
+        """Return the name and value of a target field that no source field fills, as a list of at most one pair.
+
+        Raises `CannotConvert` for a required field without a default.
+        """
         if field.default is not ABSENT:
             why = "The source has no such field: it gets its default."
         elif field.nullable or not field.required:
@@ -149,7 +152,7 @@ class _TypeMapper:
     def _map_nullable(
         self, have: Type, want: Type, path: str, nullable: tuple[bool, bool], field: RecordField | None = None
     ) -> Adapt:
-        """As `value`, for what may be null, in the source and in the target."""
+        """Return the conversion as `map_value` does, for values that can be null in the source or in the target."""
         inner = self.map_value(have, want, path)
         instead = None
         if nullable[0] and not nullable[1]:
@@ -175,7 +178,7 @@ class _TypeMapper:
         return _keep_value
 
     def _note_narrowing(self, have: Any, want: Any, path: str) -> None:
-        """Say where values may not fit."""
+        """Add a loss if values of one type may not fit the other."""
         if isinstance(have, Scalar) and isinstance(want, Scalar) and have.kind in _NUMBERS and want.kind in _WHOLE:
             least, greatest = INTEGERS.get(want.kind, (None, None))
             low, high = INTEGERS.get(have.kind, (None, None))
@@ -199,7 +202,7 @@ class _TypeMapper:
 
 
 class _FieldIndex:
-    """Fields by their names, and by what is left of these without case and underscores where that is one's own."""
+    """Finds fields by exact name, or by name without case and underscores if that is unique."""
 
     def __init__(self, fields: Iterable[RecordField]) -> None:
         self._exact = {field.name: field for field in fields}
@@ -220,7 +223,7 @@ def _loose_name(name: str) -> str:
 
 
 def _value_family(kind: Any) -> str:
-    """Return what the neutral notation of a type is: text for nearly everything that is no number."""
+    """Return the family of a type in the neutral notation; most types that are not numbers are text."""
     match kind:
         case Scalar(scalar) if scalar in _NUMBERS:
             return "number"
@@ -262,7 +265,7 @@ def _map_values(inner: Adapt) -> Adapt:
 
 
 class _FieldMove(NamedTuple):
-    """A field's way; left_out is whether null means that the target has no such member."""
+    """The move of one field; `left_out` is whether the target leaves the member out when it is null."""
 
     old: str
     new: str
@@ -271,14 +274,14 @@ class _FieldMove(NamedTuple):
 
 
 class _RecordMapping:
-    """The way between two records, which may lead through itself."""
+    """The mapping between two records. It can contain itself."""
 
     def __init__(self) -> None:
         self.moves: tuple[_FieldMove, ...] = ()
         self.fills: tuple[tuple[str, Any], ...] = ()
 
     def __call__(self, value: Any) -> Any:
-        """The target's record."""
+        """Return the target's record."""
         if not isinstance(value, dict):
             return value
         mapped = {}
@@ -294,7 +297,7 @@ _HEAD: Final = 5
 
 
 class TranscodedBatch(NamedTuple):
-    """What became of a batch of old records.
+    """The result for a batch of old records.
 
     Attributes:
         records: The new records, null where the old one is null or bad, with the id and the error of each old one.
@@ -306,7 +309,7 @@ class TranscodedBatch(NamedTuple):
 
 
 class Transcoder(Protocol):
-    """For one task."""
+    """Turns old records into new ones. Made for one task."""
 
     def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
         """Return the new records. Raises `RegistryUnreachable`."""
@@ -314,7 +317,7 @@ class Transcoder(Protocol):
 
 
 class ColumnTranscoder:
-    """Within one schema language: decoded towards the new schema, by the language's own resolution, and encoded."""
+    """Transcodes within one schema language: decodes towards the new schema by the language's rules, and encodes."""
 
     def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
         self._decoder = reading.decoder()
@@ -322,7 +325,7 @@ class ColumnTranscoder:
         self._headed = writing.wire.needs_headers
 
     def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
-        """See `Transcoder`."""
+        """Return the new records; see `Transcoder.transcode`."""
         decoded = self._decoder.decode(raw, headers)
         is_null = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), pc.invert(decoded.is_bad()))
         records, new_headers, refusals = _encode_values(decoded.values, self._encoder.encode)
@@ -336,7 +339,7 @@ def _encode_values(
 ) -> tuple[Column, Column | None, dict[int, str]]:
     """Return records, headers and, by row, why a value cannot be written.
 
-    A batch with such values is halved until each of them is alone.
+    A batch that cannot be written is halved until each bad value is alone.
     """
     try:
         encoded = encode(values)
@@ -353,7 +356,7 @@ def _encode_values(
 
 
 class ValueTranscoder:
-    """From one schema language to another: decoded by the old one's codec and resolution, mapped by name, encoded."""
+    """Transcodes between schema languages: decodes by the old language's codec, maps fields by name, and encodes."""
 
     def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
         target = reading.targets[0]
@@ -366,7 +369,7 @@ class ValueTranscoder:
         self._target = make_neutral_model(writing.writer, writing.message)
         self._adapt: Adapt = map_by_name(self._source, self._target)[0]
         self._encode = _make_codec(writer, None, writing.message).encode
-        self._is_json = writer.format.name == "json"  # whose data are the neutral notation
+        self._is_json = writer.format.name == "json"  # JSON data are the neutral notation already
         self._indexes = b""
         if writer.format.name == "protobuf":
             message = writer.parsed.get_message(writing.message).full_name
@@ -374,7 +377,7 @@ class ValueTranscoder:
         self._decoders: dict[tuple[int, str], Callable[[bytes], Any]] = {}
 
     def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
-        """See `Transcoder`."""
+        """Return the new records; see `Transcoder.transcode`."""
         frames = self._normalizer.normalize(raw, headers)
         payloads: list[bytes | None] = []
         errors = ErrorColumns(len(raw))
@@ -425,14 +428,14 @@ class ValueTranscoder:
         try:
             return decode(data)
         except DataError:
-            # zero bytes that a wire puts behind a datum are not its own
+            # zero bytes that a wire puts after a datum are not part of it
             if not padded or not data.endswith(b"\0"):
                 raise
             return decode(data.rstrip(b"\0"))
 
 
 def make_neutral_model(schema: ResolvedSchema, message: str = "") -> Any:
-    """Return the neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
+    """Return the neutral model of a schema's data. Raises `EncodeError` for a language that has none."""
     source = parse_schema(schema)
     to_model: Any = getattr(source.format, "to_model", None)
     if to_model is None:
@@ -447,20 +450,20 @@ def _make_codec(writer: ParsedSchema, reader: ParsedSchema | None, message: str)
 
 
 def make_transcoder(reading: ReadPlan, writing: WritePlan) -> Transcoder:
-    """By columns where reader and writer speak one language, which is quicker; else by values."""
+    """Return a transcoder of columns within one schema language, which is faster, else one of values."""
     if reading.targets[0].pinned.reader.schema_type == writing.writer.schema_type:
         return ColumnTranscoder(reading, writing)
     return ValueTranscoder(reading, writing)
 
 
 class HeaderMerger:
-    """For records that were on a wire."""
+    """Merges the headers of old records on a wire with the new ones."""
 
     def __init__(self, wire: Wire) -> None:
         self._stale = _is_stale_header(wire)
 
     def merge_headers(self, old: Column | None, new: Column | None, rows: int) -> Column:
-        """Return the headers records have: what is left of the old ones, then the new ones."""
+        """Return the headers of the new records: the old ones that stay, then the new ones."""
         if old is None:
             return pa.nulls(rows, HEADERS) if new is None else new
         before = old.to_pylist()
@@ -483,7 +486,10 @@ class HeaderMerger:
 
 
 def _is_stale_header(wire: Wire) -> Callable[[str], bool]:
-    """Whether a header, by its name in lower case, said which schema a record had, or what the wire needs beside."""
+    """Return a function that tells whether a header, by its lower-case name, belonged to the old wire.
+
+    Such a header named the schema of a record, or was otherwise needed by the wire.
+    """
     if isinstance(wire, HeaderGuid):
         name = HEADER_NAMES[wire.field]
         return lambda key: key == name

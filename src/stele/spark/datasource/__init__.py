@@ -3,14 +3,15 @@
     add_source(spark)
     spark.read.format("stele").options(registry="http://localhost:8081", table="versions").load()
 
-    table       one row for each
+    table       has one row for each
     subjects    subject that has a version or was created without one
     versions    version that is not purged, with its text
     journal     change: who did what, when, through which API; also as a stream
-    usage       version whose records the last census of a place saw (`stele census --record`)
+    usage       version whose records were seen in the last census of a place (`stele census --record`)
 
-The first three are made of the journal up to one sequence number, fixed when the query is planned or by the option
-`asOf`: tables of one number agree with one another, and a repeated query says the same as long as nothing is purged.
+The first three are made from the journal up to one sequence number. It is the last one when the query is planned, or
+the value of the option `asOf`. Tables of the same number agree with one another, and a repeated query has the same
+result as long as nothing is purged.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def add_source(spark: SparkSession) -> None:
-    """Make the format `stele` known to a session. Raises `NotInstalled` without PySpark.
+    """Register the format `stele` in a session. Raises `NotInstalled` without PySpark.
 
-    Also lets Spark hand filters to sources written in Python, this one among them, where it can (from 4.1).
+    Also turns on filter pushdown to sources written in Python, including this one, if Spark supports it (from 4.1).
     """
     require_spark()
     from stele.spark.datasource.source import SteleSource
@@ -51,13 +52,13 @@ _Key = tuple[str, str, int]
 
 
 def subject_tables(spark: SparkSession, registry: str, **options: Any) -> DataFrame:
-    """Return a row for each subject with a live version; spark_schema is its columns as DDL.
+    """Return a row for each subject with a live version; the column spark_schema has its columns as DDL.
 
-    registry, options   as of the source `stele`: `namespace`, `subject`, `asOf`, `patience`
+    registry, options   as for the source `stele`: `namespace`, `subject`, `asOf`, `patience`
 
-    spark_schema is null, and note says why, for a schema without columns or one whose text is not there. What the types
-    do not say is told by `stele.spark.spark_schema`. Raises `NotInstalled`, and what the source raises as an error of
-    Spark.
+    spark_schema is null for a schema without columns or without a text, and the column note has the reason. For what
+    the types do not express, call `stele.spark.spark_schema`. Raises `NotInstalled`, and the errors of the source as
+    errors of Spark.
     """
     add_source(spark)
     reader = spark.read.format("stele").options(registry=registry, table="versions", **options)
@@ -87,7 +88,7 @@ def _describe_subject(row: Any, texts: dict[_Key, Any]) -> tuple[Any, ...]:
 
 
 def _resolve_references(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str, str]]:
-    """Names and texts of all a schema refers to. Raises `Invalid` where one is not among the rows."""
+    """Yield the names and texts of all schemas that a schema refers to. Raises `Invalid` if one is not in the rows."""
     todo, seen = list(row.references or ()), set[_Key]()
     while todo:
         reference = todo.pop()

@@ -1,4 +1,4 @@
-"""The data source `stele` as Spark sees it, and its batch reader. Imported once Spark is there."""
+"""The data source `stele` in the form that Spark expects, and its batch reader. Imported only after PySpark."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _VERSIONS = 500
-"""Versions whose texts one task fetches."""
+"""Number of versions whose texts one task fetches."""
 
 
 class SteleSource(DataSource):
-    """`spark.read.format("stele")`. Its tables: `stele.spark.datasource`; its options: `tables.SourceOptions`."""
+    """The source `spark.read.format("stele")`.
+
+    For its tables see `stele.spark.datasource`; for its options see `tables.SourceOptions`.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -46,11 +49,11 @@ class SteleSource(DataSource):
         return COLUMNS[SourceOptions.of(self.options).table]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of the table as it is, or was."""
+        """Return a batch reader of the table, now or as of `asOf`."""
         return TableReader(SourceOptions.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of the journal as it grows.
+        """Return a streaming reader of the journal.
 
         Raises `Invalid` for another table, `NotInstalled` before Spark 4.2.
         """
@@ -65,14 +68,14 @@ class SteleSource(DataSource):
 
 
 class TableReader(DataSourceReader):
-    """Rows of one table. Filters it takes from Spark are those the registry, or the journal's order, can answer."""
+    """Reads the rows of one table. It takes the filters that the registry, or the journal's order, can apply."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.scope = options.scope
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take what can be taken, leave the rest to Spark."""
+        """Take the filters that can be applied here, and return the others to Spark."""
         return [each for each in filters if not self._can_take(each)]
 
     def _can_take(self, filter_: Filter) -> bool:
@@ -103,7 +106,7 @@ class TableReader(DataSourceReader):
         return True
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return what the tasks read; the state of the registry is that of now, or of `asOf`."""
+        """Return the partitions that the tasks read. The state of the registry is that of now, or of `asOf`."""
         feed = JournalFeed(self.options)
         if self.options.table == USAGE:
             rows = [row for place in feed.usage(self.scope) for row in usage_rows(place)]
@@ -123,7 +126,7 @@ class TableReader(DataSourceReader):
         return [VersionsPartition(known[first : first + _VERSIONS]) for first in range(0, len(known), _VERSIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[Row]:
-        """Return the rows of one part."""
+        """Yield the rows of one partition."""
         feed = JournalFeed(self.options)
         if isinstance(partition, RowsPartition):
             yield from partition.rows
@@ -135,7 +138,7 @@ class TableReader(DataSourceReader):
 
 
 def _text_or_null(data: bytes | None) -> Any:
-    """Return a text; null for one that was purged or is none, like a compiled descriptor."""
+    """Return the text; null if it was purged or is not text, such as a compiled descriptor."""
     try:
         return None if data is None else data.decode()
     except UnicodeDecodeError:

@@ -15,27 +15,27 @@ _SEQ = "seq"
 
 
 class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Each record of the journal once, in the order of micro-batches; a restart goes on behind the checkpoint."""
+    """Reads each record of the journal once, in order, in micro-batches. A restart continues after the checkpoint."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self._end: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return where a stream without a checkpoint begins."""
+        """Return the offset at which a stream without a checkpoint begins."""
         start = self.options.start
         return {_SEQ: JournalFeed(self.options).end() if start is None else start}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return all there is, or what `maxRecordsPerTrigger` says."""
+        """Return the limit of one micro-batch: `maxRecordsPerTrigger`, or no limit."""
         return ReadAllAvailable() if self.options.most is None else ReadMaxRows(self.options.most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """A run over what is available ends where the journal ends now."""
+        """Fix the end of the run at the present end of the journal."""
         self._end = JournalFeed(self.options).end()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return where the next micro-batch ends.
+        """Return the offset at which the next micro-batch ends.
 
         Raises `DataError` when the journal is shorter than what was already read.
         """
@@ -46,14 +46,14 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {_SEQ: min(end, behind + limit.max_rows) if isinstance(limit, ReadMaxRows) else end}
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Return where the journal ends, for the progress of the query."""
+        """Return the offset of the journal's end, for the progress of the query."""
         return {_SEQ: JournalFeed(self.options).end()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return what the tasks of a micro-batch read."""
+        """Return the partitions that the tasks of a micro-batch read."""
         return split_scope(self.options.scope.between(after=int(start[_SEQ])), int(end[_SEQ]))
 
     def read(self, partition: InputPartition) -> Iterator[Row]:
-        """Return the rows of one part."""
+        """Return the rows of one partition."""
         assert isinstance(partition, JournalPartition)
         return read_stretch(JournalFeed(self.options), partition.scope)

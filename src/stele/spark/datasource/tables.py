@@ -1,6 +1,6 @@
-"""The tables of the source: their columns and options, and their rows, made of the journal of a registry.
+"""The tables of the source: their columns, options and rows, made from the journal of a registry.
 
-The journal is read over HTTP in parts by tasks, and folded into the subjects and versions there were.
+Tasks read the journal in parts over HTTP. The driver folds it into the subjects and versions.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ OPTIONS: Final = (
 Row = tuple[Any, ...]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FARTHEST = 253_402_300_799_999  # milliseconds: the last instant Python and Spark both write
+_FARTHEST = 253_402_300_799_999  # milliseconds: the last instant that both Python and Spark can represent
 
 
 @dataclass(frozen=True, slots=True)
 class TableScope:
-    """Which part of a table is read. None: no limit; namespace '' is the default one.
+    """The part of a table that is read. None means no limit; the namespace '' is the default one.
 
-    ids     of schemas
-    after   sequence number behind which changes count
-    until   the last one that counts; None: the journal's end when the query is planned
+    ids     schema ids
+    after   sequence number after which changes are read
+    until   sequence number of the last change; None: the journal's end when the query is planned
     """
 
     namespaces: frozenset[str] | None = None
@@ -80,7 +80,7 @@ class TableScope:
         return replace(self, **{member: values if own is None else own & values})  # type: ignore[arg-type]  # by name
 
     def between(self, after: int | None = None, until: int | None = None) -> TableScope:
-        """Return the same with changes behind a sequence number, or up to one, only."""
+        """Return the scope limited to changes after one sequence number and up to another."""
         return replace(
             self,
             after=self.after if after is None else max(self.after, after),
@@ -88,7 +88,7 @@ class TableScope:
         )
 
     def has(self, namespace: str | None, subject: str | None, schema_id: int | None) -> bool:
-        """Whether a row is within it."""
+        """Return whether a row is in the scope."""
         return (
             (self.namespaces is None or namespace in self.namespaces)
             and (self.subjects is None or subject in self.subjects)
@@ -101,9 +101,9 @@ class SourceOptions:
     """The options of a read.
 
     registry      address, several with commas
-    start         of a stream without a checkpoint: the sequence number behind which it begins; None: at the end
-    most          records of the journal in one micro-batch, None: all there are
-    patience      seconds a registry that does not answer is asked again
+    start         for a stream without a checkpoint, the sequence number after which it begins; None: at the end
+    most          maximum number of journal records in one micro-batch; None: no limit
+    patience      seconds for which requests are repeated to a registry that does not answer
     """
 
     registry: str
@@ -155,12 +155,12 @@ def _read_whole_number(text: str, name: str, otherwise: str = "") -> int:
 
 
 def to_timestamp(milliseconds: int) -> datetime:
-    """Return a time in milliseconds since 1970 as Spark takes it; what is out of its reach is brought to its ends."""
+    """Return a time in milliseconds since 1970 as Spark takes it, limited to the range from 1970 to 9999."""
     return _EPOCH + timedelta(milliseconds=max(0, min(milliseconds, _FARTHEST)))
 
 
 def usage_rows(place: LocationUsage) -> Iterator[Row]:
-    """Return the census of a place as rows of the table usage, one for each version that was seen."""
+    """Yield the census of a place as rows of the table usage, one for each version that was seen."""
     for version_usage in place.seen:
         yield (
             place.place,
@@ -200,7 +200,7 @@ _PAGE = 1000
 
 
 class JournalFeed:
-    """What a read asks of its registry. Every method may raise `RegistryUnreachable`, after patience."""
+    """Reads data of the registry. Every method can raise `RegistryUnreachable`, after `patience` seconds."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -210,9 +210,9 @@ class JournalFeed:
         return self._query(lambda client: client.journal(limit=0)).end
 
     def with_end(self, scope: TableScope) -> int:
-        """Return where a scope ends: as of its number, or now.
+        """Return the last sequence number of a scope: its own limit, or the journal's end.
 
-        Raises `DataError` for a number that the journal has not reached.
+        Raises `DataError` for a limit that the journal has not reached.
         """
         end = self.end()
         if scope.until is not None and scope.until > end:
@@ -220,7 +220,7 @@ class JournalFeed:
         return end if scope.until is None else scope.until
 
     def changes(self, scope: TableScope) -> Iterator[JournalEntry]:
-        """Changes of a scope that has an end, in order; ids are not looked at."""
+        """Yield the changes of a scope that has an end, in order. Schema ids are not filtered."""
         until = scope.until or 0
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
         if scope.namespaces == frozenset() or scope.subjects == frozenset():
@@ -231,7 +231,7 @@ class JournalFeed:
             yield from (entry for entry in page if wanted.has(entry.namespace, entry.subject, None))
 
     def usage(self, scope: TableScope) -> list[LocationUsage]:
-        """Return the places in which records of a scope were seen, with what was seen; ids are not looked at."""
+        """Return the places in which records of a scope were seen, with their counts. Schema ids are not filtered."""
         if scope.namespaces == frozenset() or scope.subjects == frozenset():
             return []
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
@@ -244,7 +244,7 @@ class JournalFeed:
         return [msgspec.structs.replace(place, seen=rows) for place, rows in selection]
 
     def texts(self, digests: Iterable[str]) -> dict[str, bytes]:
-        """Texts by SHA-256 in hexadecimal, those that were purged left out."""
+        """Return texts by SHA-256 in hexadecimal, without those that were purged."""
         wanted = list(digests)
         return self._query(lambda client: client.schema_texts(wanted)) if wanted else {}
 
@@ -264,29 +264,29 @@ class JournalFeed:
 
 
 def _only_value(values: frozenset[str] | None) -> str | None:
-    """Return the one value there is, if there is one."""
+    """Return the single value of the set, or None."""
     return next(iter(values)) if values is not None and len(values) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownVersion:
-    """A version: the change that registered it, and whether it was (soft-)deleted since."""
+    """A version: the change that registered it, and whether it was soft-deleted since."""
 
     entry: JournalEntry
     deleted: bool = False
 
     @property
     def format(self) -> str:
-        """Name of the format, as the registry calls it."""
+        """Name of the format in the registry."""
         return str(self.entry.details.get("format", ""))
 
     @property
     def sha256(self) -> str:
-        """Digest of the text, in hexadecimal."""
+        """SHA-256 of the text, in hexadecimal."""
         return str(self.entry.details.get("sha256", ""))
 
     def row(self, text: str | None) -> Row:
-        """As a row of the table versions."""
+        """Return the version as a row of the table versions."""
         entry, details = self.entry, self.entry.details
         references = [
             (each.get("name"), each.get("namespace"), each.get("subject"), each.get("version"))
@@ -317,13 +317,13 @@ class _Subject:
 
 
 class History:
-    """Subjects and their versions; `add` the changes in order."""
+    """The subjects and their versions. Changes must be added in order."""
 
     def __init__(self) -> None:
         self._subjects: dict[tuple[str, str], _Subject] = {}
 
     def add(self, entry: JournalEntry) -> None:
-        """Take note of a change."""
+        """Apply one change."""
         if entry.namespace is None or entry.subject is None:
             return
         key = entry.namespace, entry.subject
@@ -347,13 +347,13 @@ class History:
             del self._subjects[key]
 
     def versions(self) -> Iterator[KnownVersion]:
-        """Return all versions by namespace, subject and number."""
+        """Yield all versions, sorted by namespace, subject and number."""
         for _, subject in sorted(self._subjects.items()):
             for _, known in sorted(subject.versions.items()):
                 yield known
 
     def subjects(self) -> Iterator[Row]:
-        """Return all subjects by name, as rows of the table subjects."""
+        """Yield all subjects as rows of the table subjects, sorted by namespace and name."""
         for (namespace, name), subject in sorted(self._subjects.items()):
             live = [known for _, known in sorted(subject.versions.items()) if not known.deleted]
             latest = live[-1] if live else None
@@ -370,32 +370,32 @@ class History:
 
 
 RECORDS = 10_000
-"""Records of the journal one task reads."""
+"""Number of journal records that one task reads."""
 
 
 class JournalPartition(InputPartition):
-    """Changes behind one sequence number up to another."""
+    """Changes after one sequence number up to another."""
 
     def __init__(self, scope: TableScope) -> None:
         self.scope = scope
 
 
 class RowsPartition(InputPartition):
-    """Rows that are known already."""
+    """Rows that were computed on the driver."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
 
 
 class VersionsPartition(InputPartition):
-    """Versions whose texts are to be fetched."""
+    """Versions whose texts a task fetches."""
 
     def __init__(self, versions: list[KnownVersion]) -> None:
         self.versions = versions
 
 
 def split_scope(scope: TableScope, until: int) -> list[InputPartition]:
-    """Return a scope of the journal up to a sequence number, in parts for tasks."""
+    """Return a scope of the journal, up to a sequence number, as partitions for tasks."""
     return [
         JournalPartition(scope.between(after, min(after + RECORDS, until)))
         for after in range(scope.after, until, RECORDS)
@@ -403,5 +403,5 @@ def split_scope(scope: TableScope, until: int) -> list[InputPartition]:
 
 
 def read_stretch(feed: JournalFeed, scope: TableScope) -> Iterator[Row]:
-    """Its changes as rows."""
+    """Return the changes of a scope as rows, filtered by its schema ids."""
     return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.schema_id in scope.ids)

@@ -1,4 +1,4 @@
-"""Decoding and encoding as expressions: what Spark is asked to call, and the programs that go with it."""
+"""Decoding and encoding as Spark expressions: the functions that Spark calls, and their programs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from stele.spark.decode.records import ReadPlan, WritePlan
 
 VALUE, ID, ERROR = "value", "schema_id", "error"
-"""Columns of the struct that `decoded` makes."""
+"""Columns of the struct that `decode_column` makes."""
 
 
 def decode_column(session: SparkSession, raw: Column, reading: ReadPlan, *, fail_fast: bool) -> Column | None:
-    """Return the records of a binary column as a struct (value, schema_id, error); None where another engine is chosen.
+    """Return the records of a binary column as a struct (value, schema_id, error), or None for another engine.
 
-    All pinned writers are resolved here, on the driver; what cannot be read is an answer of its own. Raises `Invalid`
-    and `JarMissing` when the engine `jvm` was asked for and cannot be had, and what the reader's schema is refused for.
+    All pinned writers are resolved here, on the driver. A writer that cannot be read becomes the error of its records.
+    Raises `Invalid` and `JarMissing` when the engine `jvm` was requested and cannot be used, and the errors of the
+    reader's schema.
     """
     if not _uses_jvm(session, reading.engine, _why_not_read(reading)):
         return None
@@ -60,7 +61,7 @@ def decoding(
     fail_fast: bool = False,
     ask: dict[str, Any] | None = None,
 ) -> Column:
-    """Return the call that decodes records of these ids.
+    """Return the function call that decodes records of these ids.
 
     ask is what the jar needs to look up other ids, see `SchemaLookup.java`.
     """
@@ -80,9 +81,10 @@ def decoding(
 def encode_columns(
     df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Sequence[str] | None
 ) -> Column | None:
-    """Return those columns as framed records; None where another engine is chosen.
+    """Return those columns as framed records, or None for another engine.
 
-    fields are the names they have in the record, None when the one column is the whole value. Raises like `decoded`.
+    fields are their names in the record, None when the one column is the whole value. Raises what `decode_column`
+    raises.
     """
     from pyspark.sql import functions as f
 
@@ -99,7 +101,10 @@ def encode_columns(
 
 
 def encoding(value: Column, resolver: Resolver, number: int, *, whole: bool) -> Column:
-    """Return the call that encodes a struct under the resolver's schema; whole: its only column is the value."""
+    """Return the function call that encodes a struct with the resolver's schema.
+
+    whole   whether the struct's only column is the value itself
+    """
     steps = resolver.resolve_writer(resolver.reader)
     spec = {
         "id": number,
@@ -111,7 +116,10 @@ def encoding(value: Column, resolver: Resolver, number: int, *, whole: bool) -> 
 
 
 def _uses_jvm(session: SparkSession, engine: str, cannot: str) -> bool:
-    """Whether this engine is to do it; cannot says why it is not able to."""
+    """Return whether the engine `jvm` is used; `cannot` is the reason why it cannot be used, or ''.
+
+    Raises `Invalid` or `JarMissing` if the engine `jvm` was requested and cannot be used.
+    """
     if engine == "jvm":
         if cannot:
             raise Invalid(f"the engine jvm cannot do this: {cannot}; choose auto")
@@ -140,7 +148,7 @@ def _why_not(wire: object, schema_type: str, rules: object) -> str:
 
 
 def _call_function(what: str, spec: dict[str, Any], argument: Column) -> Column:
-    """Return the call of a function that has its spec in its name (`Spec.java`)."""
+    """Return the call of a function whose name contains its specification (`Spec.java`)."""
     from pyspark.sql import functions as f
 
     pack = zlib.compress(json.dumps(spec, separators=(",", ":")).encode(), 9)
@@ -164,5 +172,5 @@ def _result_type(resolver: Resolver) -> StructType:
 
 
 def _executor_python(session: SparkSession) -> str | None:
-    """Return the Python of the executors, as far as this side knows it."""
+    """Return the path of the executors' Python, or None for a Spark Connect session, where it is unknown."""
     return None if is_remote(session) else str(session.sparkContext.pythonExec)

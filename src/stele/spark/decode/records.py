@@ -1,11 +1,12 @@
 """From a column of records to a column of values and back: wire, rules, formats and types put together.
 
 What is decided before the first record is a plan (`plan_read`, `plan_write`): schemas are pinned, wires and rules
-chosen on the driver. All parts of the Spark package decode and encode by plans, so that they take the same wires,
+chosen on the driver. All parts of the Spark package decode and encode by plans, so that they support the same wires,
 formats and choices.
 
 In topics with several types each record goes to the column of its type. A record belongs to the subject that holds its
-schema. One that was registered since, or in another subject, belongs where its type has the name of the reader's.
+schema. If its schema was registered later, or in another subject, the record belongs to the reader whose type has the
+same name.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
 class MultiTypeDecoder:
     """Decodes a column of several types into a struct with a column for each, of which one is not null.
 
-    pins   of each type its pinned subject, and its message where a schema has several
+    pins   for each type its pinned subject, and its message if a schema has several
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class MultiTypeDecoder:
 
     @staticmethod
     def _put_values(chosen: list[Column], place: int, rows: Sequence[int], values: Column) -> None:
-        """Values into their rows of a column."""
+        """Put values into the given rows of a column."""
         n = len(chosen[place])
         source = list(range(n))
         for at, row in enumerate(rows):
@@ -120,7 +121,10 @@ class MultiTypeDecoder:
         chosen[place] = both.take(pa.array(source, pa.int64()))
 
     def _candidate_types(self, head: bytes | None) -> tuple[int, ...]:
-        """Return the types a record may be of, likeliest first; what is wrong with a frame the first decoder says."""
+        """Return the types that a record can have, likeliest first.
+
+        For a bad frame this is the first type, whose decoder reports the error.
+        """
         if head is None or len(head) < 5 or head[0] != 0:
             return (0,)
         number = int.from_bytes(head[1:], "big", signed=True)
@@ -147,7 +151,7 @@ class MultiTypeDecoder:
 
 
 def _list_errors(decoded: Decoded) -> Iterator[RecordError | None]:
-    """Return what is wrong with each record."""
+    """Yield the error of each record, None for good ones."""
     parts = zip(decoded.codes.to_pylist(), decoded.details.to_pylist(), decoded.offsets.to_pylist(), strict=True)
     for code, detail, offset in parts:
         yield RecordError(ErrorCode(code), detail, offset) if code else None
@@ -163,7 +167,7 @@ def _is_of(schema: ResolvedSchema, pinned: PinnedSchemas, message: str) -> bool:
 
 
 def _split_last(masks: list[Column]) -> tuple[Column, Column]:
-    """Return all but the last mask as one, and the last."""
+    """Return the conjunction of all masks but the last, and the last mask."""
     whole = masks[0]
     for mask in masks[1:-1]:
         whole = pc.and_(whole, mask)
@@ -172,11 +176,11 @@ def _split_last(masks: list[Column]) -> tuple[Column, Column]:
 
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
-    """A type records are read as.
+    """A type that records are read as.
 
-    name     of its column, where there are several types
+    name     name of its column, if there are several types
     pinned   versions of its subject, and the reader's schema
-    message  which type of a Protobuf or Thrift schema; '' for the usual one
+    message  message or struct of a Protobuf or Thrift schema; '' for the usual one
     """
 
     name: str
@@ -186,13 +190,13 @@ class ReadTarget:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """How a column is decoded. It travels to tasks.
+    """The plan by which a column is decoded. It is sent to tasks.
 
     targets   one type, or several of which each record is one; none: each record is read by its own schema, as JSON
-    several   whether values are a struct with a column for each type, even of one
-    topic     for rules that want to know it
-    patience  seconds for which a registry that does not answer is asked again
-    recursion how often a type that contains itself is unrolled into columns
+    several   whether values are a struct with a column for each type, even for a single one
+    topic     topic, for rules that need it
+    patience  seconds for which requests are repeated to a registry that does not answer
+    recursion how many times a type that contains itself is nested in itself in the columns
     """
 
     targets: tuple[ReadTarget, ...]
@@ -207,7 +211,7 @@ class ReadPlan:
 
     @property
     def type(self) -> ArrowType:
-        """The type of values. Raises what is wrong with the readers' schemas."""
+        """The type of values. Raises the errors of the readers' schemas."""
         if not self.targets:
             return generic.TYPE
         types = [type_for(target.pinned.reader, target.message, self.recursion) for target in self.targets]
@@ -216,12 +220,12 @@ class ReadPlan:
         return pa.struct([pa.field(target.name, type_) for target, type_ in zip(self.targets, types, strict=True)])
 
     def decoder(self) -> RecordDecoder:
-        """Return what decodes batches; one for each task."""
+        """Return a decoder of batches; each task needs its own."""
         return RecordDecoder(self)
 
 
 class RecordDecoder:
-    """Decodes batches; keeps what it learns of schemas."""
+    """Decodes batches, and caches what it learns about schemas."""
 
     def __init__(self, reading: ReadPlan) -> None:
         self._reading = reading
@@ -234,7 +238,7 @@ class RecordDecoder:
         self._decode = self._choose_decoder()
 
     def decode(self, values: Column, headers: Column | None = None) -> Decoded:
-        """Decode a binary column, with the headers beside it where the wire needs them.
+        """Decode a binary column, with its headers if the wire needs them.
 
         `Decoded.schema_ids` are in the wire's own type. Bad records are reported; an outage is raised.
         """
@@ -260,7 +264,7 @@ class RecordDecoder:
         ).decode
 
     def _find_schema(self, number: int) -> ResolvedSchema | None:
-        """Return the schema of an id in a frame. Raises `DataError` for one with rules that nobody decided about."""
+        """Return the schema of an id in a frame. Raises `DataError` for one with rules if `rules` is `refuse`."""
         schema = (
             self._normalizer.find_schema(number) if self._normalizer is not None else self._lookup.find_schema(number)
         )
@@ -283,7 +287,7 @@ def _make_lookup(reading: ReadPlan) -> SchemaLookup:
 
 
 class _TargetDecoder:
-    """Decodes towards one reader; records whose schemas have rules take the way through them first."""
+    """Decodes towards one reader. Records whose schemas have rules go through the rules first."""
 
     def __init__(self, target: ReadTarget, reading: ReadPlan, schemas: Callable[[int], ResolvedSchema | None]) -> None:
         reader = target.pinned.reader
@@ -327,7 +331,7 @@ class _TargetDecoder:
         number = _frame_id(head)
         try:
             return number is not None and number >= 0 and self._runner.has_rules_for(number)
-        except DataError:  # the decoder says what is wrong with the id
+        except DataError:  # the decoder reports the error of the id
             return False
 
 
@@ -339,7 +343,10 @@ def _frame_id(frame: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """How columns are encoded. It travels to tasks; seal is None where engines make the frames themselves."""
+    """The plan by which columns are encoded. It is sent to tasks.
+
+    `framer` is None if engines make the frames themselves.
+    """
 
     writer: ResolvedSchema
     registry: RegistryLike
@@ -368,7 +375,7 @@ class RecordEncoder:
             self._rules = RuleEncoder(writer, writing.registry, writing.rules, writing.topic)
 
     def encode(self, values: Column) -> list[Column]:
-        """Return the records, and their headers where the wire has such. Raises `EncodeError`, `RuleFailed`."""
+        """Return the records, and their headers if the wire has them. Raises `EncodeError`, `RuleFailed`."""
         frames = self._encoder.encode(values)
         if self._rules is not None:
             run = self._rules.run
@@ -381,7 +388,7 @@ class RecordEncoder:
 
 
 Subjects: TypeAlias = "str | Sequence[str] | Mapping[str, str] | None"
-"""One subject; several; several by the name of their column; or None, where nobody knows them beforehand."""
+"""One subject; several; several by the name of their column; or None, if they are not known in advance."""
 
 
 def plan_read(
@@ -397,7 +404,7 @@ def plan_read(
     patience: float = PATIENCE,
     recursion: int = 0,
 ) -> ReadPlan:
-    """Return a reading of records; see `from_registry` for the arguments and for what is raised."""
+    """Return the plan for reading records; see `from_registry` for the arguments and for what is raised."""
     check_recursion(recursion)
     chosen, rules = get_wire(wire), check_rules_choice(rules)
     several = subject is not None and not isinstance(subject, str)
@@ -440,7 +447,7 @@ def _read_without_subject(registry: RegistryLike, reader: ReaderLike, message: s
 
 
 def _name_targets(pins: Sequence[PinnedSchemas]) -> list[ReadTarget]:
-    """Return each type under the last part of its name, or under its subject where that is no name, or taken."""
+    """Return each type under the last part of its name, or under its subject if that is empty or not unique."""
     short = [str(parse_schema(pinned.reader).parsed.type_name).rpartition(".")[2] for pinned in pins]
     often = Counter(name.lower() for name in short)
     names = [
@@ -460,7 +467,7 @@ def plan_write(
     engine: str = "auto",
     recursion: int = 0,
 ) -> WritePlan:
-    """Return a writing of records; see `to_registry` for the arguments and for what is raised."""
+    """Return the plan for writing records; see `to_registry` for the arguments and for what is raised."""
     chosen, rules = get_wire(wire), check_rules_choice(rules)
     if rules == "refuse":
         refuse_writing(writer)

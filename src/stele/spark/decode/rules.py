@@ -1,14 +1,14 @@
-"""Data rules of schemas: run, left alone, or a reason to stop.
+"""Data rules of schemas: they are run, ignored, or refused.
 
-Engines decode bytes and know no rules. A subject whose schemas have rules for reading (a field is encrypted, an old
-version is migrated) would come out as what was stored: ciphertext, or values of the wrong version. So one chooses:
+Engines decode bytes and do not know rules. Without rules for reading (decryption of a field, migration of an old
+version), values would be as they were stored: ciphertext, or of the wrong version. So the caller chooses:
 
     refuse   the default: planning fails and names the rule; records of a schema registered later are bad records
-    run      records of schemas with rules go through `stele.client.serdes`, one by one (about fifty times slower);
-             give `Rules(...)` instead of the word to configure them (secrets, overrides, executors)
+    run      records of schemas with rules go through `stele.client.serdes`, one by one (about fifty times slower); give
+             `Rules(...)` instead of the word to configure them (secrets, overrides, executors)
     ignore   records come out as they were stored
 
-The same holds for writing, where plain text would take the place of ciphertext.
+The same applies to writing, where plain text would be stored in place of ciphertext.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
-"""The schema of an id as frames have it."""
+"""Returns the schema of an id in a frame."""
 
 RulesLike: TypeAlias = "Literal['refuse', 'run', 'ignore'] | Rules"
-"""What becomes of rules; see the module."""
+"""What happens to rules; see the module."""
 
 REENCODED_ID = 2**31 - 1
-"""Stands for the reader's schema in frames that rules made; no registry hands it out."""
+"""Id of the reader's schema in frames that rules made. No registry assigns it."""
 
 
 def check_rules_choice(rules: RulesLike) -> RulesLike:
-    """Return the choice itself. Raises `Invalid` for a word there is not."""
+    """Return the choice unchanged. Raises `Invalid` for an unknown word."""
     if isinstance(rules, Rules) or rules in {"refuse", "run", "ignore"}:
         return rules
     raise Invalid(f"rules are 'refuse', 'run', 'ignore' or Rules(…), not {rules!r}")
 
 
 def find_rule(schema: ResolvedSchema, modes: Sequence[RuleMode]) -> str:
-    """Name of a rule of the schema that would run in one of the modes, '' for none."""
+    """Return the name of a rule of the schema that would run in one of the modes, '' for none."""
     if schema.rule_set is None:
         return ""
     engine = RuleEngine(Rules(), None)
@@ -71,7 +71,7 @@ def _with_only_rule(schema: ResolvedSchema, phase: RulePhase, name: str | None) 
 
 
 READ_MODES = (RuleMode.READ, RuleMode.UPGRADE, RuleMode.DOWNGRADE)
-"""When rules run on the way in."""
+"""Modes in which rules run when records are read."""
 
 
 def refuse_reading(pinned: PinnedSchemas) -> None:
@@ -101,33 +101,36 @@ class RuleSchemaSource:
         self._schemas, self._pinned = schemas, pinned
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
-        """See `SchemaSource`."""
-        del context  # ids count in the context of the pinned subject
+        """Return the schema of an id; see `SchemaResolver.resolve`. Raises `ContentNotFound`."""
+        del context  # ids belong to the context of the pinned subject
         resolved_schema = self._schemas(schema) if isinstance(schema, int) else None
         if resolved_schema is None:
             raise ContentNotFound(str(schema))
         return resolved_schema
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
-        """See `SchemaSource`; the newest version is the one pinned for reading, however old."""
+        """Return a version; the newest one is the one pinned for reading, even if it is old.
+
+        See `SchemaResolver.resolve_version`.
+        """
         pinned = self._pinned
         mine = number in ("latest", pinned.reader.version)
         return pinned.reader if mine else pinned.snapshot.resolve_version(subject, number)
 
     def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
-        """See `SchemaSource`."""
+        """Return the pinned version with these properties; see `SchemaResolver.resolve_metadata`."""
         return self._pinned.snapshot.resolve_metadata(subject, properties)
 
     def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
-        """See `SchemaSource`."""
+        """Return the pinned versions between two; see `SchemaResolver.lineage`."""
         return self._pinned.snapshot.lineage(subject, schema, number)
 
 
 def _build_deserializer(schemas: Schemas, pinned: PinnedSchemas, registry: RegistryLike, rules: Rules) -> Deserializer:
-    """Reads every record as the pinned reader's schema, by its version where it is one of the subject."""
+    """Return a deserializer that reads every record as the pinned reader's schema."""
     subject, reader = pinned.subject, pinned.reader
     if reader.rule_set is None and not reader.version and pinned.snapshot.schemas:
-        # a text of one's own has no rules, but what it reads was written by those of the subject
+        # a reader given as text has no rules, but its records were written by the rules of the subject
         newest = pinned.snapshot.resolve_version(subject)
         reader = msgspec.structs.replace(reader, rule_set=newest.rule_set, metadata=newest.metadata)
     client = None if isinstance(registry, SchemaSnapshot) else get_client(registry)
@@ -144,7 +147,7 @@ def _build_deserializer(schemas: Schemas, pinned: PinnedSchemas, registry: Regis
 
 
 class RuleRunner:
-    """Takes records through the rules of their schemas and writes them again, under the reader's schema."""
+    """Runs the rules of records' schemas, and encodes the records again with the reader's schema."""
 
     def __init__(
         self,
@@ -165,7 +168,7 @@ class RuleRunner:
         self._encode: Any = None
 
     def has_rules_for(self, number: int) -> bool:
-        """Whether records of this id go through rules."""
+        """Return whether records of this id go through rules."""
         if number not in self._ruled:
             schema = self._schemas(number)
             self._ruled[number] = schema is not None and self._has_rules(schema)
@@ -190,8 +193,8 @@ class RuleRunner:
     def run(self, frame: bytes) -> bytes:
         """Return the record after its rules, framed with `REENCODED_ID`.
 
-        Raises `DataError` for a record that rules refuse; an outage, of the registry or of a key management service,
-        is raised as it is, and a library that is missing as `NotInstalled`.
+        Raises `DataError` for a record that rules refuse. An outage of the registry or of a key management service is
+        raised unchanged, and a missing library as `NotInstalled`.
         """
         if self._deserialize is None:
             self._deserialize = _build_deserializer(self._schemas, self._pinned, self._registry, self._rules)
@@ -208,7 +211,7 @@ class RuleRunner:
 
 
 def _find_outage(failure: BaseException) -> Unavailable | KmsError | None:
-    """Return what was away, where that is why a rule failed."""
+    """Return the outage that made a rule fail, or None."""
     cause: BaseException | None = failure
     for _ in range(20):
         if cause is None or isinstance(cause, Unavailable | KmsError):
@@ -232,7 +235,7 @@ def _build_encoder(reader: ResolvedSchema, message: str) -> Any:
 
 
 class RuleEncoder:
-    """Takes records an encoder made through the rules of their schema for writing."""
+    """Runs the rules for writing on records that an encoder made."""
 
     def __init__(self, writer: ResolvedSchema, registry: RegistryLike, rules: RulesLike, topic: str) -> None:
         client = None if isinstance(registry, SchemaSnapshot) else get_client(registry)
@@ -248,7 +251,7 @@ class RuleEncoder:
         self._topic = topic
 
     def run(self, frame: bytes) -> bytes:
-        """Return the record after its rules. Raises `RuleFailed`; outages as `RuleRunner.run` does."""
+        """Return the record after its rules. Raises `RuleFailed`, and outages as `RuleRunner.run` does."""
         try:
             record = self._write(self._read(frame), topic=self._topic)
         except RuleFailed as failure:
@@ -256,7 +259,7 @@ class RuleEncoder:
             if outage is not None:
                 raise outage from failure
             raise
-        assert record is not None  # what was read is no tombstone
+        assert record is not None  # the frame is not a tombstone
         return record
 
 

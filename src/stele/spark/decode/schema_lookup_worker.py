@@ -1,14 +1,15 @@
-"""What is known of a writer's schema id, as the jar wants it; on executors, a process the jar asks.
+"""Programs of writers' schemas by id, in the form that the jar needs; on executors, a process that the jar asks.
 
 The jar starts `python -m stele.spark.decode.schema_lookup_worker` on an executor when it meets an id that was not
-pinned. The first line it writes is the task, base64 of what `Task.packed` pickled; each further line is an id, and each
-answer a line of JSON with one of
+pinned. The first line that the jar writes is the task, base64 of what `LookupTask.pack` pickled. Each further line is
+an id, and each answer is a line of JSON with one of
 
     program   the instructions to read the writer's data
     refused   why its records cannot be read
-    failed    why nobody could be asked; the task fails, as it must in an outage
+    failed    why the registry could not be asked; the task fails, as it must in an outage
 
-or with none of them when there is no such schema. The process ends when the jar does, or when nobody asked for a while.
+or with none of them when there is no such schema. The process ends when the jar does, or after `IDLE_SECONDS` without a
+question.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ IDLE_SECONDS = 60.0
 
 
 class LookupTask(msgspec.Struct, frozen=True):
-    """What the answers are for.
+    """The task of a lookup process: the reader, and the registry to ask.
 
     With `refusing`, a writer's schema that has rules for reading is refused. `recursion` is as in `unroll_schema`.
     """
@@ -50,7 +51,7 @@ class LookupTask(msgspec.Struct, frozen=True):
     recursion: int = 0
 
     def pack(self) -> str:
-        """Return the first line for the process. What was pinned stays behind: the jar has it."""
+        """Return the first line for the process. The pinned schemas are left out, as the jar has them."""
         from pyspark import cloudpickle
 
         bare = msgspec.structs.replace(self.pinned, snapshot=SchemaSnapshot(()))
@@ -59,25 +60,25 @@ class LookupTask(msgspec.Struct, frozen=True):
 
 
 class WriterPrograms:
-    """Answers about the writers there are, for one reader."""
+    """Programs for the schemas of writers, for one reader."""
 
     def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
         self.resolver, self._writer_lookup = resolver, writers
 
     @classmethod
     def to(cls, task: LookupTask) -> WriterPrograms:
-        """Return the answers to a task. Raises what is wrong with the reader's schema."""
+        """Return the programs for a task. Raises the errors of the reader's schema."""
         resolver = Resolver(parse_avro(task.pinned.reader), for_spark=True, recursion=task.recursion)
         return cls(resolver, _writer_lookup(task))
 
     def describe_writer(self, number: int) -> dict[str, Any]:
-        """Return what is known of an id. Raises what the look-up raises when nobody answers."""
+        """Return the program of an id, or why it is refused, or {} if it is unknown. Raises the lookup's errors."""
         try:
             writer = self._writer_lookup(number)
             if writer is None:
                 return {}
             steps = self.resolver.resolve_writer(writer)
-            checked(steps)  # defaults that cannot be used are found here, once
+            checked(steps)  # detects unusable defaults here, once
             return {"program": decode_program(steps)}
         except DataError as error:
             return {"refused": str(error)}
@@ -97,7 +98,7 @@ def _writer_lookup(task: LookupTask) -> FindWriter:
 
 
 def answer_questions(task: str, questions: Iterable[str]) -> Iterator[str]:
-    """Return an answer to each question of a task."""
+    """Yield an answer to each question of a task."""
     arguments: Any = pickle.loads(base64.b64decode(task))  # noqa: S301 - made by the driver, as all tasks are
     answers = WriterPrograms.to(LookupTask(*arguments))
     for question in questions:
@@ -108,7 +109,7 @@ def answer_questions(task: str, questions: Iterable[str]) -> Iterator[str]:
 
 
 def _read_lines() -> Iterator[str]:
-    """Lines of standard input, until it ends or is idle. Not buffered: `select` must see what is left."""
+    """Yield lines of standard input until it ends or is idle. It is not buffered, as `select` must see unread bytes."""
     rest = b""
     while select.select([0], [], [], IDLE_SECONDS)[0]:
         more = os.read(0, 1 << 16)
@@ -120,7 +121,7 @@ def _read_lines() -> Iterator[str]:
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Answer questions until there are no more."""
     lines = _read_lines()
     task = next(lines, None)
     if task is None:

@@ -1,10 +1,10 @@
-"""The process that forks Spark's Python workers, with what they need imported before they are forked.
+"""The process that forks Spark's Python workers, with the modules that they need already imported.
 
 Spark's own daemon, `pyspark.daemon`, imports next to nothing. Each worker that it forks imports Arrow and Stele for
-itself, and after each task it collects garbage among all that it imported. Here the imports happen once,
-workers share their memory, and the garbage collector leaves them alone.
+itself, and after each task it collects garbage among all that it imported. Here the imports happen once, workers share
+the memory of the modules, and the garbage collector skips them.
 
-Spark starts it where the setting `spark.python.daemon.module` names this module.
+Spark starts it if the setting `spark.python.daemon.module` names this module.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 
 
 def prefer_installed_pyspark(path: list[str]) -> None:
-    """Take Spark's archives of Python sources from a search path where the same code is installed beside them.
+    """Remove Spark's archives of Python sources from a search path if the same code is installed beside them.
 
     Spark puts `pyspark.zip` and the archive of `py4j` first on the path of its Python processes. Modules in an archive
-    are compiled anew in each process. Where pip installed PySpark, the archives lie inside that very package, and
-    the package has the same modules with their bytecode.
+    are compiled anew in each process. If pip installed PySpark, the archives are inside that very package, and the
+    package has the same modules with their bytecode.
     """
     for entry in list(path):
         archive = Path(entry)

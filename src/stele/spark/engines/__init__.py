@@ -1,4 +1,6 @@
-"""Avro ⇄ Arrow engines: framed bytes in, columns under the reader's schema out, and back. No Spark in here.
+"""Avro ⇄ Arrow engines: they decode framed bytes to columns under the reader's schema, and encode them back.
+
+This package does not use Spark.
 
 Source: docs/protocols/spark.md, docs/protocols/avro.md#schema-resolution.
 """
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 def get_engine(name: str = "auto") -> Engine:
     """Return the engine `vm` or `python`; `auto` is `vm` where numba is installed. Raises `Invalid`, `NotInstalled`.
 
-    The engine `jvm` is not among them: it is part of Spark's plans and sees no Arrow (`engines.jvm.programs`).
+    The engine `jvm` is not among them: it is part of Spark's plans and does not use Arrow (`engines.jvm.programs`).
     """
     if name == "jvm":
         raise Invalid("the engine jvm works in plans of from_registry and to_registry only: choose auto, vm or python")

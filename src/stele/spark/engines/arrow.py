@@ -1,7 +1,7 @@
-"""Names for Arrow objects whose type only the data knows, and the way between numpy's memory and Arrow's.
+"""Type aliases for Arrow objects whose type is known only at run time, and conversion between numpy and Arrow memory.
 
-pyarrow's stubs tell arrays and types apart by what they hold. Engines learn that at run time, so here they are `Any`
-under a name that says what is meant.
+pyarrow's stubs have a type parameter for what arrays and types hold. Engines learn that at run time. So here they are
+`Any`, under a name that states the meaning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def as_buffer(memory: npt.NDArray[np.generic[Any]]) -> pa.Buffer:
 
 
 def as_numbers(buffer: pa.Buffer | None, kind: type[Number]) -> npt.NDArray[Number]:
-    """Return an Arrow buffer as numbers, not copied and not writable; no buffer is no numbers."""
+    """Return an Arrow buffer as numbers, without a copy and not writable; None becomes an empty array."""
     numbers = np.frombuffer(cast("Any", buffer or b""), kind)
     numbers.flags.writeable = False
     return numbers

@@ -1,4 +1,4 @@
-"""What an engine is and what it makes: the interface behind every decode and encode, and a decoded batch.
+"""The interface of engines for decoding and encoding, and the decoded batch that they return.
 
 A batch has values, the ids in the frames, and for each bad record a code, a detail and an offset. Users see those as
 the error struct of `from_registry`, or as the error that fails a task.
@@ -36,12 +36,12 @@ class Decoded:
 
     Attributes:
         values: Under the reader's type; null where the record was null or bad.
-        schema_ids: int32 or, behind `RecordDecoder`, the wire's own type; null where there was no frame.
+        schema_ids: int32 or, after `RecordDecoder`, the wire's own type; null where there was no frame.
         codes: uint8, never null: the `ErrorCode` of each record, 0 where it was good, or null itself.
-        details: string: what the sentence of a code needs beside it; null with most codes.
+        details: string: the value that a code's sentence needs; null with most codes.
         offsets: int32, never null: byte of the payload (after the frame) at which the bad value begins, -1 where it is
             not known or the record was good.
-        id_label: What the wire calls an id in a sentence.
+        id_label: The wire's word for an id in messages.
     """
 
     values: Column
@@ -52,11 +52,11 @@ class Decoded:
     id_label: str = "schema id"
 
     def bad_rows(self) -> Column:
-        """Return the numbers of the bad records, in order."""
+        """Return the row numbers of the bad records, in order."""
         return pc.indices_nonzero(self.codes)
 
     def is_bad(self) -> Column:
-        """Return a boolean for each record."""
+        """Return a boolean for each record: whether it is bad."""
         return pc.not_equal(self.codes, pa.scalar(0, pa.uint8()))
 
     def take(self, rows: Column) -> Decoded:
@@ -71,8 +71,8 @@ class Decoded:
         """Return the batch with more bad records, at unknown offsets.
 
         Args:
-            code: What is wrong with them.
-            details: The detail of each by row number; None where the sentence of the code needs none.
+            code: The error of these records.
+            details: The detail of each by row number; None if the sentence of the code needs none.
         """
         if not details:
             return self
@@ -120,7 +120,7 @@ class ErrorColumns:
         self.add(row, error.code, error.detail, error.offset)
 
     def columns(self) -> tuple[Column, Column, Column]:
-        """Return codes, details and offsets as `Decoded` has them."""
+        """Return codes, details and offsets in the form that `Decoded` has."""
         return error_columns(self._codes, self._details, self._offsets)
 
 
@@ -132,20 +132,23 @@ def error_columns(codes: np.ndarray, details: dict[int, str], offsets: np.ndarra
 
 
 def no_errors(size: int) -> tuple[Column, Column, Column]:
-    """Return codes, details and offsets of so many good records."""
+    """Return codes, details and offsets of `size` good records."""
     return error_columns(np.zeros(size, np.uint8), {}, np.full(size, -1, np.int32))
 
 
 FindWriter: TypeAlias = Callable[[int], "AvroSchema | None"]
-"""The schema of an id; None when the registry knows no such id.
+"""Returns the schema of an id, or None when the registry does not know the id.
 
-A `DataError` says that the id is of no use (another format, text that does not parse) and becomes the reason of its
-records; whatever else it raises fails the batch, as an outage must.
+A `DataError` means that the id is not usable (another format, text that does not parse), and becomes the reason of its
+records. Any other error fails the batch, as an outage must.
 """
 
 
 class Decoder(Protocol):
-    """Decodes batches of one column. Keeps what it compiled per writer; not for use by several threads at once."""
+    """Decodes batches of one column.
+
+    It keeps what it compiled per writer. It must not be used by several threads at once.
+    """
 
     @property
     def type(self) -> ArrowType:
@@ -161,9 +164,9 @@ class Encoder(Protocol):
     """Encodes rows under one schema."""
 
     def encode(self, values: Column) -> Column:
-        """Framed records, one per row; a null row stays null (a tombstone), unless the schema itself allows null.
+        """Return framed records, one per row. A null row stays null (a tombstone), unless the schema allows null.
 
-        Raises `EncodeError` naming row and field.
+        Raises `EncodeError` that names row and field.
         """
         ...
 
@@ -173,15 +176,16 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """Word by which `get_engine` finds it."""
+        """Name by which `get_engine` finds it."""
         ...
 
     def decoder(
         self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
     ) -> Decoder:
-        """Return a decoder towards the reader's schema, with types Spark can take when asked for.
+        """Return a decoder towards the reader's schema; with `for_spark` its types are those that Spark can hold.
 
-        recursion is how often a type that contains itself is unrolled into columns; records that go deeper are bad.
+        recursion is how many times a type that contains itself is nested in itself in the columns; deeper records are
+        bad.
         Raises `Invalid` when the reader's schema has no table shape (a type that contains itself, and no recursion).
         """
         ...
@@ -189,7 +193,7 @@ class Engine(Protocol):
     def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
         """Return an encoder whose frames carry the id.
 
-        recursion is as in `decoder`; what is deeper is written as null or empty.
+        recursion is as in `decoder`; deeper values are written as null or empty.
 
         Raises `Invalid` when the schema has no table shape.
         """
@@ -200,7 +204,7 @@ def error_type(id_type: ArrowType = None) -> ArrowType:
     """Return the type of the error struct: (schema_id, offset, code, reason).
 
     Args:
-        id_type: Type of the wire's ids, a 32-bit integer unless said otherwise.
+        id_type: Type of the wire's ids, by default a 32-bit integer.
     """
     import pyarrow as pa
 
@@ -209,7 +213,7 @@ def error_type(id_type: ArrowType = None) -> ArrowType:
 
 
 def error_structs(decoded: Decoded) -> Column:
-    """Return the error struct of each record, null for good ones; `offset` is null where nobody knows it."""
+    """Return the error struct of each record, null for good ones; `offset` is null where it is unknown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -233,7 +237,7 @@ def raise_first_error(decoded: Decoded) -> None:
 
 
 def decode_error(code: ErrorCode, reason: str, schema_id: object, offset: int | None) -> DecodeError:
-    """Return the exception for a bad record, which names its id and offset unless the reason does."""
+    """Return the exception for a bad record. It names the record's id and offset unless the reason does."""
     if schema_id is None or names_schema_id(code):
         return DecodeError(reason)
     return DecodeError(f"{reason} (schema id {schema_id})", offset=offset)

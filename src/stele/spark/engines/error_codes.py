@@ -2,8 +2,8 @@
 
 Every engine, wire, format and pipeline uses this one list. Python, numba kernels and the jar's `ErrorCode.java` share
 numbers and names. Users see the names: in the column `code` of the error struct and of dead letters and, in lower case,
-as the label `kind` of metrics. So neither a name nor a number ever changes its meaning. Sentences are made here and
-nowhere else, and nothing is decided by them.
+as the label `kind` of metrics. So neither a name nor a number ever changes its meaning. Sentences are made only here,
+and no code depends on their text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ErrorCode(IntEnum):
-    """The first thing found wrong with a record. Numbers fit a byte; 0 means nothing is wrong."""
+    """The first error found in a record. Numbers fit in a byte; 0 means no error."""
 
     NONE = 0
 
@@ -52,11 +52,11 @@ class ErrorCode(IntEnum):
     INVALID_DATA = 40
     UNFIT_VALUE = 41
 
-    # which type a record has
+    # the type of a record
     WRONG_MESSAGE = 45
     WRONG_SUBJECT = 46
 
-    # what is done with a record
+    # processing of a record
     RULE_FAILED = 50
     UNWRITABLE_VALUE = 51
     NULL_VALUE = 52
@@ -67,16 +67,19 @@ CODE_NAMES = tuple(ErrorCode(n).name if n in ErrorCode.__members__.values() else
 """The name of each code, at its number; '' where there is none."""
 
 FREE_ITEMS = 1024
-"""How many zero-byte items one record may hold beyond its own length in bytes: bounds memory and time per record."""
+"""Number of zero-byte items that one record can hold beyond its length in bytes.
+
+It limits memory and time per record.
+"""
 
 
 class RecordError(DataError):
-    """One record cannot be decoded.
+    """Raised when one record cannot be decoded.
 
     Args:
-        code: What is wrong.
-        detail: What the sentence of the code needs beside it, see `describe_error`.
-        offset: Byte of the payload at which the bad value begins, -1 where nobody knows.
+        code: The error.
+        detail: The value that the sentence of the code needs, see `describe_error`.
+        offset: Byte of the payload at which the bad value begins, -1 if unknown.
     """
 
     def __init__(self, code: ErrorCode, detail: str | None = None, offset: int = -1) -> None:
@@ -118,18 +121,19 @@ MESSAGES: Final = {
     ErrorCode.NULL_VALUE: "its value is null, so the new record would be a tombstone",
     ErrorCode.UNROUTED: "no route takes records of the topic {detail}",
 }
-"""The sentence of each code. `{label}` is what the wire calls an id, `{id}` the record's id, `{detail}` its detail.
+"""The sentence of each code. `{label}` is the wire's word for an id, `{id}` the record's id, `{detail}` its detail.
 
-Where a sentence has no places at all, a detail stands for the whole of it: a wire knows better than `NOT_FRAMED`.
+If a sentence has no placeholders, a detail replaces all of it, as the detail of a wire is more precise than the
+sentence of `NOT_FRAMED`.
 """
 
 
 def describe_error(code: ErrorCode, label: str, schema_id: object, detail: str | None) -> str:
-    """Return the sentence that says what is wrong with a record.
+    """Return the sentence that describes the error of a record.
 
     Args:
-        code: What is wrong; not `NONE`.
-        label: What the wire calls an id, such as `schema id`.
+        code: The error; not `NONE`.
+        label: The wire's word for an id, such as `schema id`.
         schema_id: The id in the record's frame, None without one.
         detail: See `MESSAGES`.
     """
@@ -140,12 +144,12 @@ def describe_error(code: ErrorCode, label: str, schema_id: object, detail: str |
 
 
 def names_schema_id(code: ErrorCode) -> bool:
-    """Return whether the sentence of a code has the record's id in it."""
+    """Return whether the sentence of a code contains the record's id."""
     return "{id}" in MESSAGES[code]
 
 
 class Batch(Protocol):
-    """What sentences are made of: `Decoded`, or frames that a wire has taken apart."""
+    """The input of error sentences: `Decoded`, or frames that a wire has taken apart."""
 
     @property
     def schema_ids(self) -> Column:
@@ -159,12 +163,12 @@ class Batch(Protocol):
 
     @property
     def details(self) -> Column:
-        """What belongs to the codes."""
+        """The details that belong to the codes."""
         ...
 
     @property
     def id_label(self) -> str:
-        """What the wire calls an id."""
+        """The wire's word for an id."""
         ...
 
 

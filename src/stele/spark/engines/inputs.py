@@ -1,4 +1,4 @@
-"""Takes a column of rows apart for encoding: an array per slot, of exactly its type, lists as offsets and items."""
+"""Splits a column of rows for encoding: one array per slot, of exactly its type; lists as offsets and items."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from stele.spark.engines.steps import Slot, SlotKind, WideDecimal
 
 @dataclass(slots=True)
 class ColumnInputs:
-    """The arrays by slot index, the scope each is in, and each slot's dotted path for messages.
+    """The arrays by slot index, the scope of each, and each slot's dotted path for messages.
 
-    Arrays of one scope are equally long and indexed together: scope 0 is the rows, every list slot opens one for its
-    items.
+    Arrays of one scope have the same length and are indexed together: scope 0 is the rows, and every list slot opens
+    one for its items.
     """
 
     arrays: dict[int, Column] = field(default_factory=dict)
@@ -29,14 +29,14 @@ class ColumnInputs:
 
     @classmethod
     def from_column(cls, root: Slot, values: Column) -> ColumnInputs:
-        """Take the values apart. Raises `EncodeError` when a type does not fit its slot."""
+        """Split the values into arrays. Raises `EncodeError` when a type does not fit its slot."""
         inputs = cls()
         inputs._add_slot(root, values, 0, "")
         return inputs
 
     @property
     def scope_count(self) -> int:
-        """How many scopes there are."""
+        """Number of scopes."""
         return 1 + len(self.list_scopes)
 
     def _add_slot(self, slot: Slot, values: Column, scope: int, path: str) -> None:
@@ -56,7 +56,7 @@ class ColumnInputs:
         if not pa.types.is_struct(values.type):
             raise EncodeError(f"{path or 'the value'} is {values.type}, the schema wants a record")
         self.arrays[slot.index] = values
-        # flatten, not field: below a null struct Arrow may keep values, which must not be taken for present
+        # flatten, not field: Arrow can keep values below a null struct, which must not count as present
         columns = dict(zip((f.name for f in values.type), values.flatten(), strict=True))
         unknown = sorted(columns.keys() - {child.name for child in slot.children})
         if unknown:
@@ -114,7 +114,7 @@ _LONGEST = 1000
 
 
 def _decimal_bytes(values: Column, digits: WideDecimal, path: str) -> Column:
-    """Return the unscaled integers of decimals shown as text."""
+    """Return the unscaled integers of decimals that are given as text."""
     integers = []
     for row, text in enumerate(values.to_pylist()):
         try:
@@ -125,7 +125,7 @@ def _decimal_bytes(values: Column, digits: WideDecimal, path: str) -> Column:
 
 
 def _unscaled_bytes(text: str, digits: WideDecimal) -> bytes:
-    """Return the fewest bytes for the number, or as many as its type has. Raises `ValueError`."""
+    """Return the number in as few bytes as possible, or in the fixed size of its type. Raises `ValueError`."""
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
         raise ValueError("is no number")
     sign, figures, exponent = Decimal(text).as_tuple()

@@ -1,6 +1,6 @@
 """The engine `python`: closures over Python values, one record after the other, without a compiler.
 
-It serves where numba has no wheel and is the second opinion on `vm` and `jvm` in tests: see
+It is used where numba has no wheel, and tests compare `vm` and `jvm` with it: see
 docs/adr/0020-the-plain-engine-stays.md.
 """
 
@@ -51,7 +51,7 @@ EXACT = Context(prec=76)
 
 
 class Cursor:
-    """A place in a record, how many zero-byte items it may still hold, and in how many routines it is."""
+    """A position in a record, the number of zero-byte items it can still hold, and the depth of nested routines."""
 
     __slots__ = ("at", "begin", "data", "end", "free", "levels")
 
@@ -64,11 +64,11 @@ class Cursor:
         self.levels = 0
 
     def error(self, code: ErrorCode, at: int) -> RecordError:
-        """Return what is wrong with the value that begins at a byte."""
+        """Return the error of the value that begins at a byte."""
         return RecordError(code, offset=at - self.begin)
 
     def varint(self, begin: int) -> int:
-        """Return a zig-zag integer of at most 64 bits; `begin` is what an error names."""
+        """Return a zig-zag integer of at most 64 bits; `begin` is the position for errors."""
         bits = shift = 0
         data, at, end = self.data, self.at, self.end
         while at < end:
@@ -84,7 +84,7 @@ class Cursor:
         raise self.error(ErrorCode.TRUNCATED, begin)
 
     def take(self, size: int | None) -> bytes:
-        """`size` bytes, as many as the length in front says, or the rest."""
+        """Return `size` bytes, or as many as the length prefix says (None), or all remaining ones (`REST`)."""
         begin = self.at
         if size == REST:
             size = self.end - self.at
@@ -175,7 +175,7 @@ def _past(routine: SkipRoutine) -> Read:
         cursor.levels += 1
         try:
             routine.read(cursor)
-        except RecursionError:  # many types between two levels
+        except RecursionError:  # too many nested types between two levels
             raise cursor.error(ErrorCode.ENDLESS, cursor.at) from None
         cursor.levels -= 1
 
@@ -342,7 +342,7 @@ def _branch(step: ReadUnion) -> Read:
 
 
 def to_arrow(slot: Slot, values: list[Any]) -> Column:
-    """Python values of a slot as an array; structs go field by field, faster than pyarrow's walk over dicts."""
+    """Return the Python values of a slot as an array. Structs are built field by field, which is faster than dicts."""
     if slot.kind is not SlotKind.STRUCT or not slot.children:
         return pa.array(values, slot.type)
     children = [
@@ -365,7 +365,7 @@ class PythonEncoder:
         self._header = header
 
     def encode(self, values: Column) -> Column:
-        """Framed records; see `Encoder.encode`."""
+        """Return framed records; see `Encoder.encode`."""
         inputs = ColumnInputs.from_column(self._root, values)
         write = _Writer(inputs).of(self._step)
         stay = not isinstance(self._step, ReadUnion | ReadNull)
@@ -452,7 +452,7 @@ class _Writer:
         return write
 
     def _write_unscaled(self, step: ReadDecimal) -> Write:
-        if step.slot.digits is not None:  # its bytes are made already, see `inputs`
+        if step.slot.digits is not None:  # `inputs` has made its bytes already
             return self._text(ReadBytes(step.slot, step.size))
         values, path = self._values(step.slot)
         size, scale = step.size, step.slot.type.scale
@@ -551,7 +551,7 @@ _HEADER = struct.Struct(">bi")
 
 
 class PythonDecoder:
-    """Decodes batches towards one reader's schema; grows by one closure per writer id met."""
+    """Decodes batches towards one reader's schema, with one cached closure per writer id."""
 
     def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
         self._resolver = resolver
@@ -603,14 +603,14 @@ class PythonDecoder:
             return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
 
     def _forget_unknown(self) -> None:
-        """An id unknown in the last batch may be registered by now."""
+        """Drop ids that were unknown in the last batch, as they can be registered by now."""
         for number, cached_reader in list(self._readers.items()):
             if isinstance(cached_reader, RecordError) and cached_reader.code is ErrorCode.UNKNOWN_SCHEMA_ID:
                 del self._readers[number]
 
 
 def _read_whole(read: Read, cursor: Cursor) -> Any:
-    """Return a value that is all of a record."""
+    """Return a value. Raises `RecordError` if bytes are left after it."""
     value = read(cursor)
     if cursor.at != cursor.end:
         raise cursor.error(ErrorCode.TRAILING, cursor.at)
@@ -618,17 +618,17 @@ def _read_whole(read: Read, cursor: Cursor) -> Any:
 
 
 class PythonEngine:
-    """Decodes and encodes value by value; needs pyarrow only."""
+    """Decodes and encodes value by value; it needs only pyarrow."""
 
     name = "python"
 
     def decoder(
         self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
     ) -> Decoder:
-        """See `Engine.decoder`."""
+        """Return a decoder towards the reader's schema; see `Engine.decoder`."""
         return PythonDecoder(Resolver(reader, for_spark=for_spark, recursion=recursion), writers)
 
     def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
-        """See `Engine.encoder`."""
+        """Return an encoder whose frames carry the id; see `Engine.encoder`."""
         resolver = Resolver(schema, for_spark=for_spark, recursion=recursion)
         return PythonEncoder(resolver.root, resolver.resolve_writer(schema), id_prefix(schema_id))

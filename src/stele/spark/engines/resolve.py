@@ -73,7 +73,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_default(node: AvroType, value: Any) -> bytes:
-    """Return the JSON default under its type. Raises `DataError` when it is none of that type."""
+    """Return the JSON default as Avro bytes of its type. Raises `DataError` when it does not have that type."""
     fault = find_default_fault(node, value, _NOBODY)
     if fault:
         raise DataError(f"the default {value!r} does not fit: {fault}")
@@ -163,19 +163,19 @@ _PER_SECOND_ARROW: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def is_number(node: AvroType) -> bool:
-    """Whether the node is encoded as one of Avro's numbers (booleans among them)."""
+    """Return whether the node is encoded as one of Avro's numbers, including booleans."""
     return node.kind in WIRES
 
 
 def can_promote(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> bool:
-    """Whether the specification lets the reader take the writer's values."""
+    """Return whether the specification lets the reader take the writer's values."""
     if isinstance(writer, AvroFixed) and isinstance(reader, AvroFixed):
         return writer.size == reader.size
     return writer.kind == reader.kind or (writer.kind, reader.kind) in _PROMOTIONS
 
 
 def read_number(writer: AvroType, reader: AvroType, slot: Slot | None) -> ReadNumber:
-    """Return the step that reads a number; points in time change from the writer's unit to the slot's."""
+    """Return the step that reads a number; points in time are converted from the writer's unit to the slot's."""
     wire = WIRES[writer.kind]
     if slot is None:
         return ReadNumber(None, wire)
@@ -189,7 +189,7 @@ def read_number(writer: AvroType, reader: AvroType, slot: Slot | None) -> ReadNu
 
 
 def _time_units(writer: AvroType, reader: AvroType, slot: Slot) -> tuple[int, int]:
-    """(units per second the writer has, the slot has); equal where nothing is to convert."""
+    """Return the units per second of the writer and of the slot; equal if no conversion is needed."""
     family, theirs = _time_unit(reader)
     if theirs is None:
         return 1, 1
@@ -208,13 +208,13 @@ def _time_unit(node: AvroType) -> tuple[str, int | None]:
 
 
 MAX_STEPS = 100_000
-"""Steps of one writer: named types used inside each other can grow exponentially."""
+"""Maximum number of steps of one writer. Named types used inside each other can grow exponentially."""
 MAX_DEPTH = 100
-"""Types inside types of what is only read past; the reader's own depth is limited by the Arrow mapping."""
+"""Maximum nesting depth of types that are only skipped. The reader's own depth is limited by the Arrow mapping."""
 
 
 class Resolver:
-    """One reader's schema, ready to be matched with writers; recursion is as in `unroll_schema`.
+    """One reader's schema, ready to be matched with writers; `recursion` is as in `unroll_schema`.
 
     Raises `Invalid` when it has no table shape.
     """
@@ -225,15 +225,15 @@ class Resolver:
         self.root = build_layout(self._shape, for_spark=for_spark)
 
     def resolve_writer(self, writer: AvroSchema) -> Step:
-        """Return how to read the writer's data into the slots. Raises `DataError` when the reader's schema cannot."""
+        """Return the steps that read the writer's data into the slots. Raises `DataError` if the schemas do not fit."""
         return _Match(bare=writer.root.kind == "bytes").match_types(writer.root, self._shape.root, self.root)
 
 
 class _Match:
-    """One match of two schemas: counts steps, and knows how to read past the writer's records it has met.
+    """One match of two schemas. It counts steps, and keeps routines for skipping the writer's records.
 
-    The reader's schema is finite, so reading with it ends; reading past a record that contains itself is a routine.
-    bare  the writer's schema is just `bytes`, which has no length in front.
+    The reader's schema is finite, so reading with it ends. Skipping a record that contains itself needs a routine.
+    bare  whether the writer's schema is just `bytes`, which has no length prefix
     """
 
     def __init__(self, *, bare: bool = False) -> None:
@@ -243,7 +243,7 @@ class _Match:
         self._again: set[int] = set()
 
     def match_types(self, writer: AvroType, reader: AvroType, slot: Slot) -> Step:
-        """Return how to read a value of the writer's type as one of the reader's."""
+        """Return the step that reads a value of the writer's type as one of the reader's."""
         self._count_step()
         if isinstance(writer, AvroUnion):
             return self._match_writer_union(writer, reader, slot)
@@ -265,7 +265,7 @@ class _Match:
         raise _mismatch_error(writer, reader)
 
     def skip_value(self, writer: AvroType, depth: int = 0) -> Step:
-        """Return how to read past a value."""
+        """Return the step that skips a value."""
         self._count_step()
         if depth > MAX_DEPTH:
             raise DataError(f"the writer's schema nests types more than {MAX_DEPTH} deep")
@@ -291,7 +291,7 @@ class _Match:
                 return read_number(writer, writer, None) if is_number(writer) else ReadBytes(None)
 
     def _skip_record(self, writer: AvroRecord, depth: int) -> Step:
-        """Return the record's parts one after the other; by its routine, when it is met again inside itself."""
+        """Return the step that skips a record, part by part, or by a routine if the record contains itself."""
         key = id(writer)
         if key in self._routines:
             self._again.add(key)
@@ -304,7 +304,7 @@ class _Match:
         return routine.step
 
     def _require_empty(self, writer: AvroType) -> RequireEmpty:
-        """Nothing but empty values, where the reader's columns end."""
+        """Return the step that accepts only empty values, where the reader's columns end."""
         return RequireEmpty(_read_empty(writer), _empty_value(writer))
 
     def _count_step(self) -> None:
@@ -377,7 +377,7 @@ class _Match:
 
 
 def _read_empty(writer: AvroType) -> Step:
-    """Reads null, or an array or map without items; all else is too deep."""
+    """Return the step that reads null, or an array or map without items, and fails for any other value as too deep."""
     match writer:
         case AvroPrimitive(kind="null"):
             return ReadNull(None)
@@ -391,7 +391,7 @@ def _read_empty(writer: AvroType) -> Step:
 
 
 def _empty_value(writer: AvroType) -> tuple[int, ...] | None:
-    """Return how the writer says null or, where it cannot, that there are no items."""
+    """Return the integers with which the writer encodes null, or else an empty array or map; None if it has neither."""
     match writer:
         case AvroPrimitive(kind="null"):
             return ()
@@ -410,7 +410,7 @@ def _truncated_fields(reader: AvroRecord) -> tuple[AvroField, ...]:
 
 
 def _truncated_default(field: AvroField) -> Step:
-    """Return what becomes of a field that has no column, and that the writer does not have."""
+    """Return the step for a field that has no column and that the writer does not have."""
     if field.default is NO_DEFAULT:
         raise _no_default_error(field)
     return ReadNull(None) if field.default in (None, [], {}) else RefuseValue(None, ErrorCode.TOO_DEEP)
@@ -421,9 +421,9 @@ def _no_default_error(field: AvroField) -> DataError:
 
 
 def _match_field_names(writer: AvroRecord, reader: AvroRecord) -> dict[str, AvroField]:
-    """Which field of the reader each of the writer's fields goes to: by name, else by the reader's aliases.
+    """Return the reader's field for each of the writer's fields: by name, else by the reader's aliases.
 
-    Those without a column, because they would go deeper, are among the reader's fields.
+    The reader's fields include those without a column, which would be nested too deep.
     """
     fields = (*reader.fields, *_truncated_fields(reader))
     by_name = {field.name: field for field in fields}
@@ -437,7 +437,7 @@ def _match_field_names(writer: AvroRecord, reader: AvroRecord) -> dict[str, Avro
 
 
 def _rank_branches(writer: AvroType, branches: list[AvroType]) -> list[AvroType]:
-    """Return the reader's branches, likeliest first: same name, same kind, then promotions in the order written."""
+    """Return the reader's branches, best match first: same name, same kind, then promotions in the declared order."""
     return sorted(branches, key=lambda branch: _branch_rank(writer, branch))
 
 

@@ -1,8 +1,8 @@
-"""What an engine executes: a tree of steps that read the writer's bytes into slots of the reader's Arrow type.
+"""The program of an engine: a tree of steps that read the writer's bytes into slots of the reader's Arrow type.
 
 `resolve` makes the tree from two schemas once per writer; `vm` compiles it to integers, `python` to closures. A step
-without a slot reads past a value nobody asked for. The Arrow type of each slot comes from the Avro format, so there is
-one mapping.
+without a slot skips a value that has no column. The Arrow type of each slot comes from the Avro format, so there is one
+mapping.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SlotKind(IntEnum):
     """How a slot stores its values while a batch is being decoded."""
 
     EMPTY = 0
-    """Nothing but nulls."""
+    """Only nulls."""
     WORD = 1
     """One 64-bit word: integers, floats as bits, booleans, enum indexes."""
     BYTES = 2
@@ -49,7 +49,7 @@ class SlotKind(IntEnum):
 
 
 class WideDecimal(NamedTuple):
-    """A decimal too wide for a column of decimals, shown as text; size as in `ReadBytes`, of the reader's type."""
+    """A decimal too wide for a decimal column, given as text; `size` is as in `ReadBytes`, of the reader's type."""
 
     precision: int
     scale: int
@@ -60,8 +60,8 @@ class WideDecimal(NamedTuple):
 class Slot:
     """One node of the reader's Arrow type. `index` numbers all slots of a layout, parents before children.
 
-    symbols are an enum's; is_uuid marks 16 bytes that are shown as the 36 characters of a UUID; digits are those of a
-    decimal that is shown as text.
+    `symbols` are an enum's. `is_uuid` marks 16 bytes that are written as the 36 characters of a UUID. `digits`
+    describes a decimal that is given as text.
     """
 
     index: int
@@ -74,13 +74,13 @@ class Slot:
     digits: WideDecimal | None = None
 
     def walk_slots(self) -> Iterator[Slot]:
-        """This slot and all below it, in index order."""
+        """Yield this slot and all below it, in index order."""
         yield self
         for child in self.children:
             yield from child.walk_slots()
 
     def slots_with_null(self) -> Iterator[Slot]:
-        """Return the slots that get an entry when this one is null: structs reach down, lists do not."""
+        """Yield the slots that get an entry when this one is null: fields of structs do, list items do not."""
         yield self
         if self.kind is SlotKind.STRUCT:
             for child in self.children:
@@ -98,7 +98,7 @@ class NumberEncoding(IntEnum):
 
 
 class NumberCast(IntEnum):
-    """What a number becomes in its word."""
+    """The type that a number is converted to in its word."""
 
     KEEP = 0
     FLOAT = 1
@@ -109,7 +109,10 @@ class NumberCast(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadNumber:
-    """A number; `multiply` then floor-`divide` convert units of time; from 0 to below `limit`, when there is one."""
+    """Reads a number. `multiply` and then floor-`divide` convert units of time.
+
+    If `limit` is set, the number must be from 0 to below it.
+    """
 
     slot: Slot | None
     wire: NumberEncoding
@@ -120,12 +123,18 @@ class ReadNumber:
 
 
 REST: Final = -2
-"""Size of a value that is all bytes left: the vendor's clients put no length before a schema that is just `bytes`."""
+"""Size of a value that is all remaining bytes.
+
+The vendor's clients put no length before a schema that is just `bytes`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBytes:
-    """Bytes with a length in front, exactly `size` of them, or the `REST`; `utf8` demands well-formed UTF-8."""
+    """Reads bytes with a length prefix, or exactly `size` of them, or the `REST`.
+
+    With `utf8` they must be valid UTF-8.
+    """
 
     slot: Slot | None
     size: int | None = None
@@ -134,7 +143,7 @@ class ReadBytes:
 
 @dataclass(frozen=True, slots=True)
 class ReadDecimal:
-    """The unscaled integer of a decimal of at most `precision` digits; `size` as in `ReadBytes`."""
+    """Reads the unscaled integer of a decimal of at most `precision` digits; `size` is as in `ReadBytes`."""
 
     slot: Slot
     precision: int
@@ -142,13 +151,13 @@ class ReadDecimal:
 
     @property
     def scale(self) -> int:
-        """Digits behind the point."""
+        """Number of digits after the point."""
         return self.slot.digits.scale if self.slot.digits else int(self.slot.type.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEnum:
-    """An enum; `mapping` leads from the writer's index to the reader's, -1 where the reader has none."""
+    """Reads an enum; `mapping` maps the writer's index to the reader's, -1 where the reader has no such symbol."""
 
     slot: Slot | None
     mapping: tuple[int, ...]
@@ -156,14 +165,14 @@ class ReadEnum:
 
 @dataclass(frozen=True, slots=True)
 class ReadNull:
-    """No bytes; the slot becomes null."""
+    """Reads no bytes; the slot becomes null."""
 
     slot: Slot | None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMember:
-    """One branch of a general union, whose slot is a struct with a field for each: all `others` become null."""
+    """Reads one branch of a general union, whose slot is a struct with a field for each. All `others` become null."""
 
     slot: Slot
     step: Step
@@ -172,7 +181,7 @@ class ReadMember:
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """A record: `steps` in the writer's order."""
+    """Reads a record; `steps` are in the writer's order."""
 
     slot: Slot | None
     steps: tuple[Step, ...]
@@ -180,20 +189,20 @@ class ReadRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReadDefault:
-    """A value the writer does not have, as Avro bytes under the reader's own type."""
+    """Reads the default of a field that the writer does not have, as Avro bytes of the reader's type."""
 
     data: bytes
     step: Step
 
     @property
     def slot(self) -> Slot | None:
-        """Where the default goes."""
+        """The slot that the default is written to."""
         return self.step.slot
 
 
 @dataclass(frozen=True, slots=True)
 class ReadItems:
-    """An array, or a map when there is a `key`; `floor` is the least number of bytes an entry takes."""
+    """Reads an array, or a map if there is a `key`; `least_entry_size` is the minimum size of an entry in bytes."""
 
     slot: Slot | None
     key: ReadBytes | None
@@ -203,7 +212,7 @@ class ReadItems:
 
 @dataclass(frozen=True, slots=True)
 class RefuseValue:
-    """A branch or an item the reader has no place for: an error when a record has it."""
+    """Fails when a record has a branch or an item that the reader cannot hold."""
 
     slot: Slot | None
     code: ErrorCode = ErrorCode.UNREADABLE_BRANCH
@@ -211,7 +220,7 @@ class RefuseValue:
 
 @dataclass(frozen=True, slots=True)
 class ReadUnion:
-    """The writer's union: an index, then the step it names."""
+    """Reads the writer's union: an index, then the step of that branch."""
 
     slot: Slot | None
     steps: tuple[Step, ...]
@@ -219,10 +228,10 @@ class ReadUnion:
 
 @dataclass(frozen=True, slots=True)
 class RequireEmpty:
-    """Where a type inside itself would go deeper than the reader's columns.
+    """Reads a type inside itself at the depth where the reader's columns end.
 
     `step` reads an empty value and fails for any other. `empty` holds the integers that are written there; it is None
-    where the writer has nothing empty.
+    if the writer has no empty value.
     """
 
     step: Step
@@ -230,15 +239,15 @@ class RequireEmpty:
 
     @property
     def slot(self) -> None:
-        """There is no column."""
+        """None, as there is no column."""
         return
 
 
 @dataclass(slots=True, eq=False)
 class SkipRoutine:
-    """How to read past a record that contains itself: its own `step` has a `CallSkip` of the same routine in it.
+    """Skips a record that contains itself: its `step` contains a `CallSkip` of the same routine.
 
-    read is what the engine `python` has made of it.
+    read is the closure that the engine `python` made of it.
     """
 
     step: Step
@@ -247,18 +256,18 @@ class SkipRoutine:
 
 @dataclass(frozen=True, slots=True)
 class CallSkip:
-    """Read past a record by its routine."""
+    """Skips a record by its routine."""
 
     routine: SkipRoutine
 
     @property
     def slot(self) -> None:
-        """There is no column."""
+        """None, as there is no column."""
         return
 
 
 MAX_SKIP_DEPTH: Final = 100
-"""Routines inside each other while one record is read past: bounds the memory, and the stack, that data can take."""
+"""Maximum depth of nested routines while one record is skipped. It limits memory and stack."""
 
 Step: TypeAlias = (
     ReadNumber
@@ -300,9 +309,9 @@ def least_size(step: Step) -> int:
 
 
 def writing_options(branch: ReadUnion) -> list[tuple[int, Step, Slot | None]]:
-    """For writing: (index, step, the slot that is not null when a row takes the branch), null last.
+    """Return (index, step, slot that is not null when a row takes the branch) for each branch to write, null last.
 
-    Of several branches with one slot (int and long in one column) only the widest is of use.
+    Of several branches with one slot (int and long in one column) only the widest is returned.
     """
     by_slot: dict[Slot | None, tuple[int, Step, Slot | None]] = {}
     for number, step in enumerate(branch.steps):
@@ -324,11 +333,11 @@ def writing_options(branch: ReadUnion) -> list[tuple[int, Step, Slot | None]]:
 
 
 def build_layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
-    """Return the slots of a schema. Raises `Invalid` for recursive types and for what Arrow cannot hold.
+    """Return the slots of a schema. Raises `Invalid` for recursive types and for types that Arrow cannot hold.
 
-    Decimals of more than 38 digits are text, which Spark, Parquet and Iceberg all hold without loss.
-    for_spark chooses types that Spark, Parquet and Iceberg v2 all hold without loss: timestamps in microseconds, times
-    of day as integers in their own unit, nanosecond timestamps as long, fixed as binary.
+    Decimals of more than 38 digits are text, which Spark, Parquet and Iceberg all hold without loss. for_spark chooses
+    types that Spark, Parquet and Iceberg v2 all hold without loss: timestamps in microseconds, times of day as integers
+    in their own unit, nanosecond timestamps as long, fixed as binary.
     """
     table = AVRO.arrow_schema(schema)
     type_ = pa.struct(list(table)) if isinstance(schema.root, AvroRecord) else table.field(0).type
@@ -336,7 +345,7 @@ def build_layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
 
 
 def tabular_type(type_: ArrowType) -> ArrowType:
-    """Return the type Spark and Iceberg take instead of an Arrow leaf type."""
+    """Return the type that Spark and Iceberg use in place of an Arrow leaf type."""
     if pa.types.is_timestamp(type_):
         return pa.int64() if type_.unit == "ns" else pa.timestamp("us", type_.tz)
     if pa.types.is_time(type_):
@@ -351,15 +360,15 @@ def tabular_type(type_: ArrowType) -> ArrowType:
 def union_members(node: AvroUnion) -> list[AvroType]:
     """Return the branches of a union that are not null.
 
-    One makes a nullable column, more make a struct with a field each.
+    A single branch makes a nullable column. Several make a struct with one field for each.
     """
     return [branch for branch in node.branches if branch.kind != "null"]
 
 
 def merge_branches(branches: Sequence[AvroType], type_: ArrowType) -> AvroType | None:
-    """Return the one branch that holds all.
+    """Return the branch that can hold the values of all branches.
 
-    That is the only one, or the wider one where the mapping made one number of int and long.
+    It is the only branch, or the wider one if the mapping made one number of int and long.
 
     None for a general union, whose type is a struct with one field per branch.
     """
@@ -415,7 +424,7 @@ class _Layout:
 
 
 def _arrow_field(slot: Slot) -> ArrowType:
-    # nullable whatever the schema says: a record that could not be decoded is null all the way down
+    # nullable in any case: in a record that could not be decoded, the fields of all structs are null
     return pa.field(slot.name, slot.type, nullable=True)
 
 

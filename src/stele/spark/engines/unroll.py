@@ -1,8 +1,8 @@
-"""A schema whose types contain themselves as one that columns can have: unrolled as many levels as asked for.
+"""Unroll a schema whose types contain themselves to a fixed number of levels, so that it can have columns.
 
-`recursion` says how often a record may stand inside itself. Where it would once more, there is no column: a field whose
-only value left is null, or an empty array or map, is left out, and a union loses the branch. What was left out is
-remembered in `TruncatedRecord` and `TruncatedUnion`, so that data that go deeper are noticed.
+`recursion` is how many times a record can be nested in itself. Below that level there is no column: a field whose only
+remaining value is null, or an empty array or map, is left out, and a union loses the branch. The parts left out are
+kept in `TruncatedRecord` and `TruncatedUnion`, so that data that are nested deeper are detected.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from stele.errors import Invalid
 from stele.formats.avro.model import AvroArray, AvroField, AvroMap, AvroRecord, AvroSchema, AvroType, AvroUnion
 
 MAX_RECURSION = 32
-"""Levels that can be asked for; nesting and number of columns have limits of their own."""
+"""Maximum number of levels. Nesting depth and number of columns have limits of their own."""
 MAX_FIELDS = 10_000
-"""Fields at all levels together: with two fields of its own type, a record doubles at each."""
+"""Maximum number of fields over all levels. A record with two fields of its own type doubles at each level."""
 
 
 class TruncatedRecord(AvroRecord, frozen=True, eq=False):
-    """A record without those of its fields that would go deeper; their types are as they were."""
+    """A record without its fields that would be nested too deep. `deeper` has these fields with unchanged types."""
 
     deeper: tuple[AvroField, ...] = ()
 
 
 class TruncatedUnion(AvroUnion, frozen=True, eq=False):
-    """A union without those of its branches that would go deeper."""
+    """A union without its branches that would be nested too deep, which `deeper` has."""
 
     deeper: tuple[AvroType, ...] = ()
 
 
 class Remainder(Enum):
-    """What is left of a type that is no type any more."""
+    """What remains of a type that cannot be unrolled further."""
 
     NOTHING = auto()
-    """No value that is shallow enough."""
+    """No value is shallow enough."""
     EMPTY = auto()
-    """Null, or an empty array or map, alone."""
+    """Only null, or an empty array or map."""
 
 
 def check_recursion(levels: int) -> int:
-    """Return the number of levels. Raises `Invalid` for one that nobody can ask for."""
+    """Return the number of levels. Raises `Invalid` if it is not a number from 0 to `MAX_RECURSION`."""
     if isinstance(levels, bool) or not isinstance(levels, int) or not 0 <= levels <= MAX_RECURSION:
         raise Invalid(f"recursion is a number of levels from 0 to {MAX_RECURSION}, not {levels!r}")
     return levels
 
 
 def unroll_schema(schema: AvroSchema, levels: int) -> AvroSchema:
-    """Return the schema with records that contain themselves at most so often; itself when there are none.
+    """Return the schema with records nested in themselves at most `levels` times; unchanged if none contains itself.
 
-    Raises `Invalid` for a type that contains itself when no levels are asked for, or that has no finite value, or that
-    unfolds to too many fields.
+    Raises `Invalid` for a type that contains itself when `levels` is 0, or that has no finite value, or that unrolls to
+    too many fields.
     """
     check_recursion(levels)
     endless = _find_recursive(schema.root)
@@ -83,7 +83,7 @@ def _child_types(node: AvroType) -> tuple[AvroType, ...]:
 
 
 def _find_recursive(root: AvroType) -> AvroRecord | None:
-    """Return a record that contains itself, the first there is; without recursion, as schemas may be deep."""
+    """Return the first record that contains itself, or None. Does not recurse, as schemas can be deep."""
     done: set[int] = set()
     open_: set[int] = set()
     ways: list[tuple[AvroType, bool]] = [(root, False)]
@@ -111,7 +111,7 @@ class _Unroller:
         self._fields = 0
 
     def unroll_type(self, node: AvroType) -> AvroType | Remainder:
-        """Return a type at one place, or what is left of it."""
+        """Return the type at one place, or what remains of it."""
         match node:
             case AvroRecord():
                 return self._unroll_record(node)

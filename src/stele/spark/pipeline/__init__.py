@@ -1,10 +1,18 @@
-"""Pipelines: framed records that keep arriving become rows of tables, exactly once, dead letters beside them.
+"""Pipelines that write framed records from a stream into tables, each record exactly once.
 
     report = run_pipeline(load_config("pipeline.toml"))
 
-One micro-batch goes like this (`batch`): pin the newest versions of the subjects, decode (`classification`), write down
-what it was classified by (`journal`), let the tables grow (`schema_evolution`, `tables`), append once per table
-(`sinks`). After a crash the same batch is classified the same way again, and only what is missing is done.
+A record that cannot be decoded becomes a dead letter in a table of its own.
+
+A micro-batch has these steps:
+
+1. Pin the newest versions of the subjects (`batch`).
+2. Decode and classify the records (`classification`).
+3. Save what the batch was classified by (`journal`).
+4. Change the tables to the new columns (`schema_evolution`, `tables`).
+5. Append once per table (`sinks`).
+
+After a crash the same batch is classified in the same way again, and only the missing steps are done.
 """
 
 from __future__ import annotations
@@ -45,7 +53,7 @@ __all__ = [
 def plan_pipeline(
     config: PipelineConfig, *, spark: SparkSession | None = None, registry: RegistryLike | None = None
 ) -> list[TablePlan]:
-    """Return what each table needs for the newest version of its subject; nothing is touched.
+    """Return the changes that each table needs for the newest version of its subject. Changes nothing.
 
     Raises what `run_pipeline` raises before its first batch.
     """
@@ -55,7 +63,10 @@ def plan_pipeline(
 def apply_plan(
     config: PipelineConfig, *, spark: SparkSession | None = None, registry: RegistryLike | None = None
 ) -> list[TablePlan]:
-    """Do what `plan_pipeline` says, which it returns. Raises `Conflict` when a table cannot take its schema."""
+    """Apply the changes that `plan_pipeline` lists, and return the plans.
+
+    Raises `Conflict` when a table cannot take its schema.
+    """
     return _plans(config, spark, registry, apply=True)
 
 
@@ -83,11 +94,16 @@ def replay_dead_letters(
     registry: RegistryLike | None = None,
     progress: Callable[[BatchReport], None] | None = None,
 ) -> PipelineReport:
-    """Decode open dead letters again, by what the registry knows now; good ones become rows, and are open no more.
+    """Decode open dead letters again, with the schemas that the registry has now.
 
-    where   which ones, a condition of SQL over the columns of the dead-letter table; '' is all
-    progress is called with the report of a replay that was cut short, then of this one. May run beside the pipeline,
-    not beside another replay (`Conflict`). Raises `Invalid` for a condition that is none, and what `run_pipeline` does.
+    Records that can be decoded become rows, and their dead letters are marked as replayed.
+
+    where     SQL condition over the columns of the dead-letter table that selects the dead letters; '' selects all
+    progress  called with the report of an earlier replay that was interrupted, if any, and then with that of this
+              replay
+
+    A replay can run beside the pipeline, but not beside another replay. Raises `Conflict` when another replay runs,
+    `Invalid` for a condition that Spark does not understand, and what `run_pipeline` raises.
     """
     existing_session = find_session(config, spark)
     from pyspark.errors import PySparkException
@@ -103,7 +119,7 @@ def replay_dead_letters(
 
 
 def read_dead_letters(config: PipelineConfig, *, spark: SparkSession) -> DataFrame:
-    """Return all dead letters, with the time at which they were replayed, null for open ones. Raises `NotFound`."""
+    """Return all dead letters with the time of their replay, which is null for open ones. Raises `NotFound`."""
     from stele.spark.pipeline.dead_letters import DeadLetterTable
 
     return DeadLetterTable(spark, config).read_all()

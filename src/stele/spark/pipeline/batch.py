@@ -1,8 +1,8 @@
-"""Run one micro-batch, from pinning the schemas to the commit of its tables; or dead letters, once more.
+"""Run one micro-batch, from pinning the schemas to the commit of its tables, or replay dead letters.
 
-A replay decodes dead letters again with the schemas that the registry has now. Which letters it brings into their
-tables is written into a table of its own before they are; a replay that was cut short is finished by that list. So a
-letter becomes a row once, however often it is tried.
+A replay decodes dead letters again with the schemas that the registry has now. Before it appends rows, it writes the
+list of the dead letters that become rows into a table of its own. A replay that was interrupted is finished by that
+list. So a dead letter becomes a row once, however often it is replayed.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 SAMPLE_BYTES: Final = 1024
-"""First bytes of a dead letter that a sample keeps."""
+"""Number of leading bytes of a dead letter that a sample keeps."""
 
 
 class BatchRunner:
-    """Brings batches of one pipeline into its tables."""
+    """Writes the batches of one pipeline into its tables."""
 
     def __init__(
         self, config: PipelineConfig, judge: BatchClassifier, tables: PipelineTables, journal: BatchJournal
@@ -53,7 +53,7 @@ class BatchRunner:
         self._application = journal.application_name()
 
     def run_batch(self, df: DataFrame, batch: int) -> BatchReport:
-        """Bring the batch into the tables, unless it is there. The frame has the columns of `raw_records.RAW`."""
+        """Write the batch into the tables, unless it is there. The frame has the columns of `raw_records.RAW`."""
         begun = time.monotonic()
         before = self._journal.read_entry(batch)
         if before is not None and before.done:
@@ -83,7 +83,7 @@ class BatchRunner:
 
 
 def make_entry(judged: ClassifiedBatch) -> BatchEntry:
-    """Return what a batch was judged by."""
+    """Return the journal entry of a batch: the schemas and the known ids that it was classified by."""
     return BatchEntry(judged.counts.batch, tuple(route.pinned for route in judged.routes), judged.known_ids)
 
 
@@ -95,7 +95,11 @@ def make_report(
     replayed: bool = False,
     samples: int = 0,
 ) -> BatchReport:
-    """Return the report of a batch that is in its tables, which were changed for it, with samples of each code."""
+    """Return the report of a batch that is in its tables.
+
+    changes  the changes that were made to the tables for this batch
+    samples  number of dead letters of each code that the report keeps
+    """
     versions = {route.pinned.subject: route.pinned.reader_version for route in judged.routes}
     return msgspec.structs.replace(
         judged.counts,
@@ -111,7 +115,7 @@ def make_report(
 
 
 def _collect_samples(judged: ClassifiedBatch, most: int) -> Iterator[DeadLetterSample]:
-    """Return some dead letters of each code."""
+    """Yield at most `most` dead letters of each code."""
     from pyspark.sql import functions as f
 
     place = f.coalesce("source", f.concat_ws(" ", "topic", "partition", "offset"))
@@ -127,12 +131,12 @@ def _collect_samples(judged: ClassifiedBatch, most: int) -> Iterator[DeadLetterS
             rows = df.where(f.col(ERROR)["code"] == code).limit(left).select(*columns).collect() if left else ()
             left -= len(rows)
             for row in rows:
-                start = "".join((row["start"] or "").split())  # Spark breaks its lines.
+                start = "".join((row["start"] or "").split())  # Spark wraps base64 into lines
                 yield DeadLetterSample(code, row["reason"], start, row["bytes"] or 0, row["place"])
 
 
 def _list_added_columns(judged: ClassifiedBatch, changes: Sequence[TableChange]) -> Iterator[str]:
-    """Return the columns that the routes' tables gained, after the table's name where there are several."""
+    """Yield the columns that the routes' tables gained, each after its table's name if there are several tables."""
     tables = [route.config.table for route in judged.routes]
     for table, change in ((each.table, each.change) for each in changes if each.table in tables):
         if change.kind == "add":
@@ -140,7 +144,7 @@ def _list_added_columns(judged: ClassifiedBatch, changes: Sequence[TableChange])
 
 
 def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
-    """Return the dead letters by reason; of many different ones the most frequent."""
+    """Return the number of dead letters by reason; if there are very many reasons, only the most frequent ones."""
     from pyspark.sql import functions as f
 
     counts: dict[str, int] = {}
@@ -152,7 +156,7 @@ def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
 
 
 def _first_error(judged: ClassifiedBatch) -> DecodeError:
-    """Return the error for a pipeline that does not take bad records."""
+    """Return the error of the first bad record, for a pipeline in the mode FAILFAST."""
     from pyspark.sql import functions as f
 
     for _, df in judged.parts:
@@ -165,7 +169,7 @@ def _first_error(judged: ClassifiedBatch) -> DecodeError:
 
 
 NAME: Final = "replay"
-"""Of replays in a checkpoint's journal, and behind the name of its application in tables."""
+"""Name of replays in a checkpoint's journal, and suffix of their application's name in tables."""
 
 
 def run_replay(
@@ -175,7 +179,7 @@ def run_replay(
     where: str,
     progress: Callable[[BatchReport], None] | None,
 ) -> PipelineReport:
-    """Decode open dead letters again; a replay that was cut short is finished first."""
+    """Decode open dead letters again, after finishing a replay that was interrupted."""
     runner = _Replayer(spark, config, registry)
     report = PipelineReport()
     for done in runner.run_replays(where):
@@ -194,7 +198,7 @@ class _Replayer:
         self._letters = DeadLetterTable(spark, config)
 
     def run_replays(self, where: str) -> list[BatchReport]:
-        """Finish what was begun, then do what is asked."""
+        """Finish an interrupted replay, then replay the dead letters that meet the condition. Return the reports."""
         number = self._journal.read_totals().through + 1
         reports = []
         entry, begun = self._journal.read_entry(number), self._letters.letters_of_replay(number)

@@ -1,4 +1,4 @@
-"""Classify the records of a batch, once: a row of a table, a dead letter with its reason, or a tombstone."""
+"""Classify each record of a batch as a row of a table, a dead letter with its reason, or a tombstone."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 RoutePart: TypeAlias = "tuple[RouteGroup | None, DataFrame]"
 MAX_ATTEMPTS = 5
-"""How often a batch is judged again because something was registered meanwhile."""
+"""Maximum number of attempts to classify a batch, which is repeated when schemas were registered meanwhile."""
 MAX_LATE_IDS = 20
-"""Unknown ids of a batch that are asked for again; more of them are no schemas that came late."""
+"""Maximum number of unknown ids of a batch for which the registry is asked again."""
 _DEAD, _NULL = "dead", "null"
 _UNKNOWN = ErrorCode.UNKNOWN_SCHEMA_ID.name
 
 
 def select_unrouted(raw: DataFrame, grouped: Sequence[RouteGroup], config: PipelineConfig) -> DataFrame | None:
-    """Records of topics that no route takes, judged; None where there can be none."""
+    """Return the records of topics without a route as dead letters, or None if there can be none."""
     from pyspark.sql import functions as f
 
     if not has_unrouted(config):
@@ -63,10 +63,10 @@ def select_unrouted(raw: DataFrame, grouped: Sequence[RouteGroup], config: Pipel
 
 
 def freeze_unknown_ids(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
-    """Return the classification with nothing left open.
+    """Return the classification with every unknown id made final.
 
-    Records of ids that are not among the known ones are dead letters, whatever has been registered since. `label` is
-    what the wire calls an id.
+    Records whose id is not in `known` become dead letters, even if the id has been registered since. `label` is the
+    wire's word for an id.
     """
     from pyspark.sql import functions as f
 
@@ -78,7 +78,7 @@ def freeze_unknown_ids(judged: DataFrame, known: Sequence[str], label: str) -> D
 
 
 def _error_struct(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
-    """Return an error struct as decoding makes it, without an offset."""
+    """Return an error struct in the form that decoding makes, without an offset."""
     from pyspark.sql import functions as f
 
     return f.struct(
@@ -91,12 +91,12 @@ def _error_struct(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedBatch:
-    """A batch that was judged.
+    """A batch whose records are classified.
 
-    routes  with the schemas it was judged by
-    parts   its records by group, kept by Spark until the batch is done; None for records of no group
-    known   ids that were found, as texts
-    counts  what came of the records
+    routes     the routes with the schemas that the batch was classified by
+    parts      its records by group, persisted by Spark until the batch is done; the group is None for unrouted records
+    known_ids  ids whose schema was found, as texts
+    counts     number of rows, dead letters and tombstones
     """
 
     routes: tuple[PinnedRoute, ...]
@@ -106,7 +106,7 @@ class ClassifiedBatch:
 
 
 class BatchClassifier:
-    """Judges batches of one pipeline; `stop` ends waiting for a registry."""
+    """Classifies the batches of one pipeline; setting `stop` ends the wait for a registry."""
 
     def __init__(self, config: PipelineConfig, registry: RegistryLike, stop: Event) -> None:
         self._config, self._registry, self._stop = config, registry, stop
@@ -115,24 +115,25 @@ class BatchClassifier:
     def pin_routes(self) -> tuple[PinnedRoute, ...]:
         """Return the routes with the newest versions of their subjects.
 
-        Waits for a registry that restarts.
+        Waits for a registry that does not answer.
         """
         return tuple(PinnedRoute(route, self._pin_subject(route.subject)) for route in self._config.routes)
 
     def check_routes(self, *, waiting: bool) -> None:
-        """Raise now what every batch would: no registry, no such subject, a schema without columns.
+        """Raise early the errors that every batch would raise: no registry, no such subject, a schema without columns.
 
-        waiting   whether a registry that does not answer is waited for: it did before, so its address is right
+        waiting   whether to wait for a registry that does not answer. The caller sets it when the pipeline has run
+                  before, as its address is right then
         """
         for route in self._config.routes:
             PinnedRoute(route, self._pin_subject(route.subject, waiting=waiting)).table_columns(self._config)
 
     @contextmanager
     def classify_batch(self, raw: DataFrame, batch: int, entry: BatchEntry | None = None) -> Iterator[ClassifiedBatch]:
-        """The batch as it was judged before, or, where no entry is given, by what is known now.
+        """Yield the classified batch; with a journal entry, it is classified as it was before.
 
-        A batch with strange ids is judged again when there are newer versions by then, so that no column is lost.
-        Raises `Conflict` when versions come faster than that.
+        If a batch has unknown ids, or ids that were not pinned, and the registry has newer versions by then, the batch
+        is classified again, so that no column is lost. Raises `Conflict` when new versions arrive after every attempt.
         """
         persisted: list[DataFrame] = []
         try:
@@ -168,7 +169,7 @@ class BatchClassifier:
         persisted: list[DataFrame],
         known: Sequence[str] | None = None,
     ) -> tuple[RoutePart, ...]:
-        """Return the judged records by group, each kept once it is computed."""
+        """Return the classified records by group, each persisted when it is first computed."""
         parts: list[RoutePart] = []
         grouped = group_routes(routes)
         for group in grouped:
@@ -183,7 +184,7 @@ class BatchClassifier:
         return tuple(parts)
 
     def _pin_subject(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
-        """Return the subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
+        """Return the subject's versions now. Raises `RulesRefused` if they have rules and `rules` is `refuse`."""
         pause = 0.5
         until = time.monotonic() + self._config.source.patience
         while True:
@@ -199,7 +200,7 @@ class BatchClassifier:
             pause = min(2 * pause, 10.0)
 
     def _pin_if_newer(self, routes: Sequence[PinnedRoute]) -> tuple[PinnedRoute, ...] | None:
-        """Return the routes with fresh pins, when there is a newer version of a subject."""
+        """Return the routes with fresh pins if a subject has a newer version, else None."""
         fresh = self.pin_routes()
         pairs = zip(routes, fresh, strict=True)
         return fresh if any(new.pinned.reader_version > old.pinned.reader_version for old, new in pairs) else None
@@ -207,9 +208,10 @@ class BatchClassifier:
     def _add_late_schemas(
         self, routes: Sequence[PinnedRoute], parts: Sequence[RoutePart]
     ) -> tuple[PinnedRoute, ...] | None:
-        """Return the routes with schemas of ids that tasks did not know, when the registry knows some of them by now.
+        """Return the routes with added schemas, or None if the registry still does not know the unknown ids.
 
-        Tasks do not ask again for a while; and an id may be registered while a batch is judged.
+        The added schemas are those of ids that tasks did not know. Tasks cache an unknown id for a while, and an id can
+        be registered while a batch is classified.
         """
         registry = self._registry
         if isinstance(registry, SchemaSnapshot) or not isinstance(get_wire(self._config.source.wire), Prefix):
@@ -226,7 +228,7 @@ class BatchClassifier:
 
 
 def _unknown_ids(parts: Sequence[RoutePart]) -> list[int]:
-    """Some of the ids in a batch that tasks did not know."""
+    """Return at most `MAX_LATE_IDS` ids of a batch that tasks did not know."""
     from pyspark.sql import functions as f
 
     ids: list[int] = []
@@ -250,7 +252,7 @@ def _unpersist_all(persisted: list[DataFrame]) -> None:
 
 
 def _count_outcomes(parts: Sequence[RoutePart], batch: int) -> tuple[BatchReport, set[str], bool]:
-    """Return what came of the records, ids that were found, and whether others were not."""
+    """Return the counts of the records, the ids that were found, and whether there were unknown ids."""
     from pyspark.sql import functions as f
 
     report, known, unknown = BatchReport(batch), set[str](), False

@@ -1,4 +1,4 @@
-"""`pipeline.toml`: what is read, by which schemas, into which tables.
+"""`pipeline.toml`: what a pipeline reads, with which schemas, and into which tables it writes.
 
     checkpoint = "state/orders"            # folder of progress; a new one starts from the beginning
 
@@ -12,8 +12,8 @@
     warehouse = "warehouse"
     name = "shop.orders"
 
-Everything else has a default; see the structs. Relative paths count from the folder of the file; `${NAME}` in any text
-is the variable of that name in the environment.
+Every other key has a default; see the structs. Relative paths are relative to the folder of the file. `${NAME}` in any
+text is replaced by the environment variable of that name.
 """
 
 from __future__ import annotations
@@ -38,26 +38,27 @@ KeptColumn = Literal["key", "headers", "topic", "partition", "offset", "timestam
 
 
 class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where framed records arrive, and how they name their schemas.
+    """The source of the framed records, and how they name their schemas.
 
     kind      `files`: a folder that Spark can list; `kafka`: topics, by Spark's own connector
     path      the folder
     format    parquet and orc: files with a binary column; binaryFile: each file is one record
-    column    the binary column's name; of no meaning for binaryFile
-    max_files_per_trigger    files of one micro-batch; left out, all there are
-    bootstrap                addresses of brokers of Kafka, several with commas
-    topics                   its topics
-    pattern                  instead of topics: a regular expression of Java; new topics that match are found, too
+    column    the binary column's name; not used for binaryFile
+    max_files_per_trigger    maximum number of files in one micro-batch; without it, all files that are there
+    bootstrap                addresses of Kafka brokers, separated by commas
+    topics                   the Kafka topics
+    pattern                  a Java regular expression, instead of topics; new topics that match are read, too
     starting                 where a new checkpoint begins: `earliest` or `latest`
-    max_records_per_trigger  records of Kafka in one micro-batch
-    options   more options of Spark's source, `kafka.security.protocol` for one
-    subject   whose newest version is the reader's schema; of one topic without routes it may be left out (topic-value)
+    max_records_per_trigger  maximum number of Kafka records in one micro-batch
+    options   more options of Spark's source, such as `kafka.security.protocol`
+    subject   subject whose newest version is the reader's schema; with one topic and no routes the default is
+              topic-value
     registry  address (several with commas), or the path of a snapshot file (`*.json`)
-    patience  seconds for which a batch waits for a registry that does not answer, before the run fails
+    patience  seconds that a batch waits for a registry that does not answer, before the run fails
     wire      how records name their schemas, a word of `stele.spark.wires`
-    message   which message of a Protobuf schema, which struct of a Thrift schema; the usual one otherwise
-    rules     of schemas that have such: `refuse`, `run` or `ignore`
-    recursion  how often a type that contains itself stands inside itself in the columns; see `from_registry`
+    message   the message of a Protobuf schema, or the struct of a Thrift schema; without it, the usual one
+    rules     what to do with schemas that have rules: `refuse`, `run` or `ignore`
+    recursion  how many times a type that contains itself is nested in itself in the columns; see `from_registry`
     """
 
     kind: Literal["files", "kafka"] = "files"
@@ -88,15 +89,15 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("give either topics or a pattern")
 
     def describe(self) -> str:
-        """Return where records come from, for people."""
+        """Return a short description of the source for reports."""
         if self.kind == "kafka":
             return f"Kafka at {self.bootstrap}, {', '.join(self.topics) or f'topics like {self.pattern}'}"
         return f"files in {self.path}"
 
     def open_registry(self) -> str | SchemaSnapshot:
-        """Return the registry's addresses, or the snapshot it is.
+        """Return the registry's addresses, or the loaded snapshot if `registry` is a snapshot file.
 
-        Raises `OSError`, `InvalidRequest` for a bad snapshot file.
+        Raises `OSError`, and `InvalidRequest` for a bad snapshot file.
         """
         return SchemaSnapshot.load(Path(self.registry)) if self.registry.endswith(".json") else self.registry
 
@@ -108,12 +109,13 @@ class TableConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                runtimes of Iceberg and Delta in the Spark session; `parquet`: in Spark's own catalogue, its metastore
     catalog    `iceberg`: the SQL catalogue's address; `iceberg-spark`, `delta`: the name of a catalogue of the session,
                '' is its current one
-    warehouse  where data go; '' where the catalogue knows
+    warehouse  folder of the data; '' where the catalogue knows it
     name       `namespace.table`; left out where there are routes
-    changes    `apply`: what the table needs is done by itself; `ask`: the run stops until `stele pipeline plan --apply`
-    renames    `rename`: the column of a renamed field takes the new name, where tables can; `add`: there is a new one
+    changes    `apply`: the run changes the table by itself; `ask`: the run stops until `stele pipeline plan --apply`
+    renames    `rename`: the column of a renamed field takes the new name, where tables can; `add`: a new column is
+               added
     drops      `keep`: columns of fields that left the schema stay; `refuse`: the run stops
-    keep       what else is known of a record, as columns `_stele_<word>`
+    keep       more data about each record, kept as columns `_stele_<word>`
     """
 
     kind: TableKind = "iceberg"
@@ -131,12 +133,13 @@ class TableConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of record of a source with several, and its table.
+    """One type of record in a source with several types, and its table.
 
     topic    the topic with the records; '' is every topic without routes of its own
-    subject  whose versions they are; '' is topic-value. Several routes of one topic share its records by their types
+    subject  the subject of the records; '' is topic-value. Several routes of one topic divide its records by their
+             types
     table    `namespace.table`
-    message  as that of the source
+    message  the message or struct, as in the source
     """
 
     table: str
@@ -150,14 +153,14 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 MOST_SAMPLES: Final = 20
-"""Dead letters of each code that the report of a batch keeps at most."""
+"""Maximum number of dead letters of each code in the report of a batch."""
 
 
 class DeadLetterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table of records that could not be decoded, in the same catalogue.
 
     table    `namespace.table`; '' is the name of the first table + `_dead_letters`
-    samples  records of each code whose bytes a batch's report in the checkpoint keeps, for the registry's pages
+    samples  number of dead letters of each code whose first bytes the batch's report keeps, for the registry's pages
     """
 
     table: str = ""
@@ -171,8 +174,9 @@ class DeadLetterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When batches run.
 
-    available_now   once over all there is, which is so without an interval, too
-    interval        again and again, so often (`10 seconds`); `0 seconds` is one after the other
+    available_now   process all records that are there, then stop; this is also the default without an interval
+    interval        time between the starts of batches (`10 seconds`); `0 seconds` starts each batch right after the
+                    last one
     """
 
     available_now: bool = False
@@ -184,10 +188,10 @@ class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SparkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The session a run makes when it is given none.
+    """The Spark session that a run creates if the caller gives none.
 
     cores     threads on this machine, unless conf names a `spark.master`
-    packages  coordinates on Maven Central, for connectors
+    packages  Maven Central coordinates of connectors
     conf      any settings of Spark
     """
 
@@ -199,8 +203,8 @@ class SparkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class MetricsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Metrics for Prometheus.
 
-    port   where they are served while the pipeline runs, on all addresses of the machine; 0 is nowhere
-    file   where they are written after every batch, for the node exporter's textfile collector; '' is nowhere
+    port   port that serves them while the pipeline runs, on all addresses of the machine; 0 serves none
+    file   file written after every batch, for the node exporter's textfile collector; '' writes none
     """
 
     port: int = 0
@@ -208,11 +212,11 @@ class MetricsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole pipeline.
+    """The configuration of a whole pipeline.
 
-    checkpoint   folder of progress, of Spark's and our own; a new one starts from the beginning
-    route   tables of the records of each topic and type; without, all records go to `table`
-    mode    DEADLETTER sets bad records aside, FAILFAST stops at the first one
+    checkpoint   folder of progress, of Spark and of Stele; a new one starts from the beginning
+    route   tables of the records of each topic and type; without routes, all records go to `table`
+    mode    DEADLETTER keeps bad records as dead letters, FAILFAST stops at the first one
     engine  auto, jvm, vm or python
     """
 
@@ -241,7 +245,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def routes(self) -> tuple[RouteConfig, ...]:
-        """The routes, of which there is always one."""
+        """The routes, at least one. Without `route` it is made from `table` and `source`."""
         if self.route:
             return tuple(_with_subject(route) for route in self.route)
         source = self.source
@@ -262,7 +266,7 @@ def _with_subject(route: RouteConfig) -> RouteConfig:
 
 
 def _check_routes(config: PipelineConfig) -> None:
-    """Raise `ValueError` for routes that get nothing, or the same."""
+    """Raise `ValueError` for a route without records, and for two routes with the same records or the same table."""
     seen: set[tuple[str, str]] = set()
     for route in config.routes:
         if route.topic and config.source.kind != "kafka":
@@ -291,7 +295,7 @@ def load_config(path: Path | str, environment: Mapping[str, str] = os.environ) -
 
 
 def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
-    """Return the document with variables of the environment in its texts.
+    """Return the document with `${NAME}` in its texts replaced by environment variables.
 
     Raises `ValueError` for a variable that is not set.
     """
@@ -309,7 +313,7 @@ def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
 
 
 def _make_absolute(config: PipelineConfig, folder: Path) -> PipelineConfig:
-    """Return the same pipeline with paths that do not depend on the working folder."""
+    """Return the same pipeline with absolute paths; relative ones start at the folder."""
 
     def full(path: str) -> str:
         return path if "://" in path or not path else str(folder / path)

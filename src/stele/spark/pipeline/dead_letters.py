@@ -1,4 +1,4 @@
-"""Dead letters: the columns of their table, the table itself with the marks of replays, and counts by kind."""
+"""The table of dead letters: its columns, the marks of replays, and counts by kind."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _MARKS: Final[dict[str, ArrowType]] = {
 
 
 OTHER: Final = "other"
-"""Dead letters without a code: those of batches from before dead letters had codes."""
+"""Kind of dead letters without a code; old batches wrote them before codes existed."""
 KINDS: Final = (*(code.name.lower() for code in ErrorCode if code is not ErrorCode.NONE), OTHER)
-"""Every kind, in no order that means something."""
+"""Every kind of dead letter. The order has no meaning."""
 
 
 def count_by_kind(codes: Mapping[str, int], records: int) -> dict[str, int]:
-    """Return the dead letters of a batch by kind.
+    """Return the number of dead letters of a batch by kind.
 
     Args:
-        codes: Dead letters by the name of their code.
-        records: How many there are; those without a code count as `other`.
+        codes: Number of dead letters by the name of their code.
+        records: Number of all dead letters; those without a code count as `other`.
     """
     counts = {code.lower(): count for code, count in codes.items()}
     rest = records - sum(codes.values())
@@ -51,7 +51,7 @@ def count_by_kind(codes: Mapping[str, int], records: int) -> dict[str, int]:
 
 
 def dead_letter_fields(error: Column) -> list[Column]:
-    """Return the parts of an error struct under the names that dead letters have."""
+    """Return the fields of an error struct under the column names of the dead-letter table."""
     names = {"schema_id": "schema_id", "offset": "byte", "code": "code", "reason": "reason"}
     return [error[part].alias(name) for part, name in names.items()]
 
@@ -59,12 +59,12 @@ def dead_letter_fields(error: Column) -> list[Column]:
 def dead_letter_columns(config: PipelineConfig) -> StructType:
     """Return the columns of the dead-letter table.
 
-    letter       a name of its own for each
-    …            the raw record and where it was, see `raw_records.RAW`
-    schema_id    what names its schema, in the wire's type
-    byte         of the payload, where it goes wrong
-    code         why, the name of an `ErrorCode`
-    reason       why, a sentence
+    letter       unique name of each dead letter
+    …            the raw record and its position, see `raw_records.RAW`
+    schema_id    name of its schema, in the wire's type
+    byte         offset in the payload at which decoding failed
+    code         name of the `ErrorCode`
+    reason       the reason, a sentence
     batch, application, seen_at   which batch of which pipeline found it, and when
     """
     from pyspark.sql.types import StructField, StructType
@@ -77,7 +77,7 @@ def dead_letter_columns(config: PipelineConfig) -> StructType:
 
 
 def select_dead_letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
-    """Return the dead letters among judged records."""
+    """Return the dead letters among classified records."""
     from pyspark.sql import functions as f
 
     return judged.where(f.col(ERROR).isNotNull()).select(
@@ -106,7 +106,7 @@ class DeadLetterTable:
         self.marks: Sink = open_sink(spark, config.table, f"{config.dead_letter_table}_replayed")
 
     def read_all(self) -> DataFrame:
-        """Return all letters, with the time they were replayed at, null for open ones.
+        """Return all dead letters with the time of their replay, which is null for open ones.
 
         Raises `NotFound` when there is no table.
         """
@@ -118,7 +118,7 @@ class DeadLetterTable:
         return letters.join(self.marks.read_table().select("letter", "replayed_at"), "letter", "left")
 
     def select_open(self, where: str) -> DataFrame:
-        """Return those not replayed yet that meet a condition. Raises `Invalid` for one Spark does not understand."""
+        """Return the open dead letters that meet a condition. Raises `Invalid` if Spark does not understand it."""
         from pyspark.errors import AnalysisException, ParseException
 
         try:
@@ -128,14 +128,14 @@ class DeadLetterTable:
             raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
 
     def letters_of_replay(self, replay: int) -> DataFrame | None:
-        """Return the letters that a replay brought or was about to bring into their tables; None before it began."""
+        """Return the dead letters that a replay marked as rows of their tables, or None if it marked none."""
         if self.marks.load_columns() is None:
             return None
         mine = self.marks.read_table().where(f"replay = {replay}").select("letter")
         return None if mine.isEmpty() else self._letters.read_table().join(mine, "letter", "leftsemi")
 
     def mark_replayed(self, judged: ClassifiedBatch, replay: int, application: str) -> None:
-        """Note which letters became rows."""
+        """Append a mark for each dead letter that becomes a row."""
         from pyspark.sql import functions as f
 
         if self.marks.load_columns() is None:

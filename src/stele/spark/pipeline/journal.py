@@ -1,7 +1,7 @@
 """The journal of a pipeline, beside Spark's checkpoint, and the reports on batches that it keeps.
 
-Before anything of a batch is committed, the journal takes down what the batch was classified by; afterwards, its
-result. Tables are changed one after the other, and a process may die in between. The batch is then repeated and must be
+Before a batch is committed, the journal saves what the batch was classified by. After the commit, it saves the result.
+Tables are changed one after the other, and the process can stop in between. The batch is then repeated and must be
 classified as before: by the same schemas, with the same ids unknown. Otherwise a record whose schema was registered
 meanwhile would be in two tables, or in none.
 """
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 MOST_REASONS = 20
-"""Reasons told apart in the report of one batch."""
+"""Maximum number of different reasons in the report of one batch."""
 
 
 class DeadLetterSample(msgspec.Struct, frozen=True):
-    """A dead letter, kept to be looked at without its table.
+    """A dead letter in a batch's report, which can be shown without reading the table.
 
     code    name of its `ErrorCode`
     reason  why it could not be decoded
     value   its first bytes, in base64
-    bytes   how many it has
+    bytes   its size in bytes
     place   topic, partition and offset, or the file
     """
 
@@ -46,7 +46,7 @@ class DeadLetterSample(msgspec.Struct, frozen=True):
 
 
 class BatchReport(msgspec.Struct, frozen=True):
-    """One micro-batch.
+    """The result of one micro-batch.
 
     batch           Spark's number of it, from 0; of a replay its own number
     at              when it was done, seconds since 1970
@@ -54,14 +54,14 @@ class BatchReport(msgspec.Struct, frozen=True):
     dead_letters    rows added to the dead-letter table
     tombstones      null records, which become no row
     tables          rows by table
-    versions        version by subject whose columns the tables have
-    records         good records by what names their writer's schema: its id, or what the wire has instead
+    versions        by subject, the version whose columns the tables have
+    records         good records by what names their writer's schema: its id, or the wire's substitute
     codes           dead letters by the name of their `ErrorCode`
     reasons         dead letters by reason; of very many different ones the most frequent
-    samples         some of the dead letters, where the pipeline keeps any
+    samples         some of the dead letters, if the pipeline keeps any
     columns_added   dotted paths of columns the tables gained
     changes         all changes of tables: created, columns added, widened, renamed, commented
-    replayed        the batch had been begun, perhaps finished, by an earlier run
+    replayed        an earlier run started the batch, and perhaps finished it
     seconds         how long it took
     """
 
@@ -83,7 +83,7 @@ class BatchReport(msgspec.Struct, frozen=True):
 
 
 class PipelineReport(msgspec.Struct, frozen=True):
-    """The sums over batches: of one run, or of all that a checkpoint has seen.
+    """The sums over batches: those of one run, or all of a checkpoint.
 
     versions   versions used, in order, by subject
     first      when the first batch was done, seconds since 1970; last: the newest one
@@ -143,12 +143,13 @@ T = TypeVar("T")
 
 @contextmanager
 def pipeline_lock(checkpoint: str, name: str = "") -> Iterator[None]:
-    """Hold a checkpoint for this process: two that run one pipeline at once could commit one batch twice.
+    """Hold the lock of a checkpoint, since two processes that run one pipeline could commit a batch twice.
 
-    name is that of the kind of batches, see `BatchJournal`.
+    name is the kind of batches, see `BatchJournal`.
 
-    Only folders of this machine can be held, and not on Windows; elsewhere Spark alone notices, later.
-    Raises `Conflict` when another process, or another run in this one, holds it.
+    The lock works for local folders only, and not on Windows. Elsewhere only Spark detects the second process, and
+    later.
+    Raises `Conflict` when another process, or another run in this process, holds the lock.
     """
     if "://" in checkpoint or fcntl is None:
         yield
@@ -157,7 +158,7 @@ def pipeline_lock(checkpoint: str, name: str = "") -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("ab") as file:
         if not _try_lock(file):
-            time.sleep(LOCK_PROBE_SECONDS)  # somebody may only have looked, like `status`
+            time.sleep(LOCK_PROBE_SECONDS)  # a status check may have held the lock for a moment
             if not _try_lock(file):
                 doing = "replayed" if name else "run"
                 raise Conflict(f"the pipeline of {checkpoint} is being {doing} by another process")
@@ -173,24 +174,24 @@ def _try_lock(file: BinaryIO) -> bool:
 
 
 LOCK_PROBE_SECONDS: Final = 0.1
-"""Seconds in which a look at the lock is over."""
+"""Seconds to wait before the second attempt; a status check holds the lock for less time than this."""
 
 
 FOLDER: Final = "stele"
-"""Our folder in a checkpoint."""
+"""Name of Stele's folder in a checkpoint."""
 KEPT_ENTRIES: Final = 10
-"""Entries kept, for people who look; only the newest one is ever needed."""
+"""Number of journal entries that are kept. Only the newest is needed; the others are for users who inspect them."""
 KEPT_REPORTS: Final = 2000
-"""Reports kept, for plots over time."""
+"""Number of batch reports that are kept, for plots over time."""
 _TOTALS: Final = "totals.json"
 _LAG: Final = "lag.json"
 
 
 class BatchEntry(msgspec.Struct, frozen=True):
-    """What one batch was judged by.
+    """What one batch was classified by.
 
     pins   the schemas of each route
-    known  what its records call schemas, of those that were found, as texts; others are unknown for ever
+    known  ids or other names of schemas in its records that were found, as texts; all others stay unknown
     done   whether all its tables have it
     """
 
@@ -201,7 +202,10 @@ class BatchEntry(msgspec.Struct, frozen=True):
 
 
 class BatchJournal:
-    """The folder `stele` of a checkpoint, on any file system pyarrow knows; name tells kinds of batches apart."""
+    """The folder `stele` of a checkpoint, on any file system that pyarrow knows.
+
+    `name` is the kind of batches: '' for those of the pipeline, `replay` for replays.
+    """
 
     def __init__(self, checkpoint: str, name: str = "") -> None:
         from pyarrow.fs import FileSystem
@@ -214,7 +218,7 @@ class BatchJournal:
         self._files.create_dir(f"{self._folder}/reports", recursive=True)
 
     def application_name(self) -> str:
-        """Return the name under which this checkpoint's batches are counted in tables; made once."""
+        """Return the name that marks this checkpoint's batches in tables. It is created once."""
         known = self._read_file(f"{self._root}/application")
         if known is not None:
             return known.decode()
@@ -223,19 +227,19 @@ class BatchJournal:
         return name
 
     def read_entry(self, batch: int) -> BatchEntry | None:
-        """Return what a batch was judged by, None when it did not get that far.
+        """Return what a batch was classified by, or None if no entry was saved.
 
         Raises `StoreError` for a damaged entry.
         """
         return self._read_json(f"{self._folder}/{batch}.json", BatchEntry)
 
     def save_entry(self, entry: BatchEntry) -> None:
-        """Write down a batch before it is committed, and forget an old one."""
+        """Save the entry of a batch, and delete an old entry."""
         self._write_file(f"{self._folder}/{entry.batch}.json", msgspec.json.encode(entry))
         self._delete_file(f"{self._folder}/{entry.batch - KEPT_ENTRIES}.json")
 
     def finish_batch(self, entry: BatchEntry, report: BatchReport) -> None:
-        """Write down that a batch is in its tables, and what it was; once for each."""
+        """Save the report of a batch that is in its tables, once per batch, and mark its entry as done."""
         before = self.read_totals()
         if report.batch > before.through:
             self._write_file(f"{self._folder}/reports/{report.batch}.json", msgspec.json.encode(report))
@@ -245,11 +249,11 @@ class BatchJournal:
             self.save_entry(msgspec.structs.replace(entry, done=True))
 
     def save_lag(self, topics: dict[str, int]) -> None:
-        """Write down how many records of each topic no finished batch has had, as of now."""
+        """Save the lag by topic with the current time: the number of records that are in no finished batch."""
         self._write_file(f"{self._folder}/{_LAG}", msgspec.json.encode({"at": time.time(), "topics": topics}))
 
     def read_totals(self) -> PipelineReport:
-        """Return the sums over all batches there were."""
+        """Return the sums over all batches."""
         return self._read_json(f"{self._folder}/{_TOTALS}", PipelineReport) or PipelineReport()
 
     def read_reports(self) -> list[BatchReport]:

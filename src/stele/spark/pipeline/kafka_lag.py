@@ -1,6 +1,6 @@
-"""How far a pipeline is behind the newest records of its topics.
+"""The lag of a pipeline: how many records of its topics it has not processed.
 
-It compares what Spark wrote into the checkpoint with what the broker has.
+The offsets that Spark wrote into the checkpoint are compared with the newest offsets of the broker.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 Offsets: TypeAlias = dict[str, dict[int, int]]
-"""By topic and partition, the offset of the next record."""
+"""The offset of the next record, by topic and partition."""
 
 PATIENCE: Final = 3.0
-"""Seconds a broker has to answer: lag is asked for beside the work, which must not wait for it."""
+"""Timeout of a request to the broker, in seconds. It is short because the batches must not wait for the lag."""
 
 _JAVA_ONLY: Final = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.", "sasl.login.")
 """Settings that Kafka's Java client understands and librdkafka does not."""
@@ -35,10 +35,11 @@ _CREDENTIAL: Final = re.compile(r"\b(username|password)\s*=\s*\"((?:[^\"\\]|\\.)
 
 
 def measure_lag(config: PipelineConfig) -> dict[str, int] | None:
-    """Records by topic that no finished batch has had.
+    """Return the number of records by topic that are in no finished batch.
 
-    None where nobody can say: the source is no Kafka, no batch is finished, the checkpoint cannot be read,
-    confluent-kafka is not installed, the broker does not answer in time, or wants credentials only Java can read.
+    None if it cannot be measured: the source is not Kafka, no batch is finished, the checkpoint cannot be read,
+    confluent-kafka is not installed, the broker does not answer in time, or it needs credentials that only Java can
+    read.
     """
     if config.source.kind != "kafka":
         return None
@@ -57,10 +58,10 @@ def measure_lag(config: PipelineConfig) -> dict[str, int] | None:
 
 
 class LagMeter:
-    """`lag`, asked for at most every few seconds; between them the last answer is given again."""
+    """Calls `measure_lag` at most every `HOLDS` seconds, and returns the last answer in between."""
 
     HOLDS: Final = 10.0
-    """Seconds for which an answer is good."""
+    """Seconds for which an answer is kept."""
 
     def __init__(self, ask: Callable[[], dict[str, int] | None], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask, self._clock = ask, clock
@@ -69,7 +70,7 @@ class LagMeter:
         self._answer: dict[str, int] | None = None
 
     def __call__(self) -> dict[str, int] | None:
-        """The lag by topic, None where nobody can say."""
+        """Return the lag by topic, or None if it cannot be measured."""
         with self._lock:
             if self._clock() >= self._until:
                 self._answer = self._ask()
@@ -78,7 +79,7 @@ class LagMeter:
 
 
 def has_run(checkpoint: str) -> bool:
-    """Whether a pipeline has ever run with this checkpoint; asking makes no folder."""
+    """Return whether a pipeline has ever run with this checkpoint. Creates no folder."""
     from pyarrow.fs import FileType
 
     files, root = _open_filesystem(checkpoint)
@@ -86,11 +87,11 @@ def has_run(checkpoint: str) -> bool:
 
 
 def finished_offsets(checkpoint: str) -> Offsets | None:
-    """Return where the newest finished batch of a checkpoint ended; None before the first one, and for other sources.
+    """Return the end offsets of the newest finished batch of a checkpoint.
 
-    Which one that is, the journal says: Spark's own list of finished batches lacks the last one before a stop. Where it
-    ends is in Spark's file `offsets/<batch>`: a line with the format, a line of Spark's own, a line for each source,
-    which of Kafka is JSON.
+    None before the first batch, and for other sources. The journal names the batch, since Spark's own list of finished
+    batches lacks the last one before a stop. The offsets are in Spark's file `offsets/<batch>`: a line with the format,
+    a line of Spark's own, and a line for each source. The line of a Kafka source is JSON.
     """
     from pyarrow.fs import FileType
 
@@ -116,9 +117,9 @@ def _open_filesystem(checkpoint: str) -> tuple[FileSystem, str]:
 
 
 def kafka_client_settings(source: SourceConfig) -> dict[str, Any]:
-    """Return the settings of Spark's connector in the words of librdkafka.
+    """Return the settings of Spark's Kafka connector under librdkafka's names.
 
-    It takes user and password from a JAAS line.
+    User and password are taken from a JAAS line.
     """
     settings = {name.removeprefix("kafka."): v for name, v in source.options.items() if name.startswith("kafka.")}
     credentials = {
@@ -126,12 +127,12 @@ def kafka_client_settings(source: SourceConfig) -> dict[str, Any]:
         for name, value in _CREDENTIAL.findall(settings.get("sasl.jaas.config", ""))
     }
     known = {name: value for name, value in settings.items() if not name.startswith(_JAVA_ONLY)}
-    quiet = {"log_level": 0, "error_cb": lambda _: None}  # it would tell standard error about a broker that is away
+    quiet = {"log_level": 0, "error_cb": lambda _: None}  # librdkafka would log an unreachable broker to standard error
     return {**known, **credentials, **quiet, "bootstrap.servers": source.bootstrap}
 
 
 def _count_behind(admin: AdminClient, done: Offsets, topics: Iterable[str]) -> dict[str, int]:
-    """Newest offsets less those done; of a partition that no batch has seen, all it holds."""
+    """Return by topic the newest offsets minus the finished ones; all records of a partition without a batch."""
     from confluent_kafka import TopicPartition
 
     there = admin.list_topics(timeout=PATIENCE).topics

@@ -1,7 +1,7 @@
-"""What Prometheus may know about a pipeline, on a port while it runs, and in a file after every batch.
+"""Prometheus metrics of a pipeline, served on a port while it runs, and written to a file after every batch.
 
-Counters go on where the checkpoint is, so that a run of one batch every hour counts as one that never ends. Labels take
-a bounded number of values: dead letters are counted by kind, and ids beyond the first hundred together.
+Counters continue from the checkpoint, so an hourly run of one batch counts like a run that never ends. The number of
+label values is bounded: dead letters are counted by kind, and all ids after the first hundred are counted together.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from stele.spark.pipeline.journal import BatchJournal, BatchReport
 from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
 
 MAX_IDS: Final = 100
-"""Ids with a series of their own, the first ones a pipeline met; records of all others count as `other`."""
+"""Number of ids that get a series of their own, in the order of their first use; all other ids count as `other`."""
 BUCKETS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
-"""Upper ends of the histogram of batches, in seconds."""
+"""Upper bounds of the histogram buckets for batch durations, in seconds."""
 _PREFIX: Final = "stele_pipeline_"
 
 
 class MetricFamily(NamedTuple):
-    """A metric as the documentation shows it; labels are those beside `pipeline`, the checkpoint."""
+    """A metric as the documentation shows it; `labels` are those in addition to `pipeline`, the checkpoint."""
 
     name: str
     type: str
@@ -58,11 +58,11 @@ FAMILIES: Final = (
 
 @contextmanager
 def open_metrics(config: PipelineConfig) -> Iterator[Callable[[BatchReport], None]]:
-    """Serve and write the metrics a configuration asks for; what is given is to be called after every batch.
+    """Serve and write the configured metrics. Yield a function that the caller calls after every batch.
 
-    The port listens on all addresses of this machine, as scrapers are seldom on it. Does nothing without a port and a
-    file. Raises `Conflict` when the port is taken, `Invalid` when the file cannot be written, both at once, before
-    anything else is begun; later a file that cannot be written is left as it is, since no batch fails for it.
+    The port listens on all addresses of this machine, as scrapers usually run on another one. Does nothing without a
+    port and a file. Raises `Conflict` when the port is taken and `Invalid` when the file cannot be written, both before
+    the first batch. Later a file that cannot be written is ignored, so that no batch fails for it.
     """
     port, file = config.metrics.port, config.metrics.file
     if not port and not file:
@@ -96,10 +96,10 @@ def _serve_metrics(metrics: PipelineMetrics, port: int) -> Iterator[None]:
 
 
 class PipelineMetrics(Collector):
-    """The figures of one pipeline: the sums of its checkpoint, and what batches add.
+    """The metrics of one pipeline: the sums of its checkpoint plus the batches of this run.
 
-    The journal has no sums by kind of dead letter and none of durations by bucket: those go on from the metrics file,
-    where there is one, else they begin with the run.
+    The journal has no sums by kind of dead letter and none of durations by bucket. They continue from the metrics file
+    if there is one, else they start at zero with the run.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class PipelineMetrics(Collector):
         return self._config.checkpoint
 
     def count_batch(self, batch: BatchReport) -> None:
-        """Count a batch, unless it is counted already."""
+        """Count a batch, unless it is counted already, and write the metrics file."""
         with self._lock:
             if batch.batch <= self._totals.through:
                 return
@@ -134,7 +134,7 @@ class PipelineMetrics(Collector):
                 return
 
     def write_file(self, file: Path) -> None:
-        """Write the file, all at once. Raises `OSError`."""
+        """Write the metrics file atomically. Raises `OSError`."""
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         try:
@@ -144,7 +144,7 @@ class PipelineMetrics(Collector):
             draft.unlink(missing_ok=True)
 
     def collect(self) -> Iterator[Metric]:
-        """Return every family, as prometheus-client asks for them."""
+        """Yield every metric family; prometheus-client calls this."""
         behind = self._behind()
         with self._lock:
             totals, kinds, durations = self._totals, dict(self._kinds), self._durations
@@ -185,7 +185,7 @@ class PipelineMetrics(Collector):
 
 
 class _Durations(NamedTuple):
-    """Batches by bucket, each counted in one, the last bucket without an end; and the sum of their seconds."""
+    """Number of batches in each bucket, not cumulative, and the sum of their seconds. The last bucket is unbounded."""
 
     counts: tuple[int, ...] = (0,) * (len(BUCKETS) + 1)
     sum: float = 0.0
@@ -202,9 +202,9 @@ def _limit_ids(records: Mapping[str, int]) -> dict[str, int]:
 
 
 def _read_last_file(file: Path | None, pipeline: str) -> tuple[dict[str, int], _Durations]:
-    """Dead letters by kind, and how long batches took, as the metrics file of an earlier run has them.
+    """Return dead letters by kind, and batch durations, from the metrics file of an earlier run.
 
-    A file of another pipeline, or one that is none, counts nothing.
+    A file of another pipeline, or a file that is not a metrics file, gives zeros.
     """
     kinds = dict.fromkeys(KINDS, 0)
     upto: dict[float, int] = {}

@@ -1,4 +1,4 @@
-"""The stream of raw records, in the same columns wherever they come from."""
+"""The stream of raw records, with the same columns for every kind of source."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RAW: Final[Mapping[str, ArrowType]] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "source": pa.string(),
 }
-"""Columns of raw records, with their types; source is the file. What a kind of source does not know is null."""
+"""Columns of raw records with their types. `source` is the file. Columns that a source does not have are null."""
 
 
 def read_raw_stream(spark: SparkSession, config: PipelineConfig) -> DataFrame:
-    """Return the stream. Raises `NotInstalled` when the session has no connector for Kafka."""
+    """Return the stream with the columns of `RAW`. Raises `NotInstalled` if the session has no Kafka connector."""
     return _read_kafka(spark, config.source) if config.source.kind == "kafka" else _read_files(spark, config.source)
 
 
@@ -85,9 +85,9 @@ def _select_raw_columns(df: DataFrame) -> DataFrame:
 
 
 def find_file_without_column(spark: SparkSession, source: SourceConfig, files: Iterable[str]) -> str | None:
-    """Return the first of the files that lacks the column.
+    """Return the first of the files that lacks the binary column, or None.
 
-    Spark reads records of such a file as null, which looks like tombstones.
+    Spark reads the records of such a file as null, so they look like tombstones.
     """
     for file in sorted(files):
         columns = spark.read.format(source.format).load(unquote(file)).columns
@@ -97,7 +97,7 @@ def find_file_without_column(spark: SparkSession, source: SourceConfig, files: I
 
 
 def check_files(df: DataFrame, source: SourceConfig) -> None:
-    """Raise `Invalid` when a file of a batch lacks the column."""
+    """Raise `Invalid` when a file of a batch lacks the binary column."""
     from pyspark.sql import functions as f
 
     if source.kind != "files" or source.format == "binaryFile":

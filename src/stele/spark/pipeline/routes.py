@@ -26,22 +26,25 @@ if TYPE_CHECKING:
     from stele.client import ResolvedSchema
 
 VALUE, ID, ERROR = "record", "schema_id", "record_error"
-"""Columns of a judged batch beside the raw ones: the decoded record, what names its schema, and what is wrong."""
+"""Columns of a classified batch beside the raw ones: the decoded record, the name of its schema, and its error."""
 ID_COLUMN: Final = f"{RESERVED_PREFIX}schema_id"
 VERSION_COLUMN: Final = f"{RESERVED_PREFIX}version"
-"""Columns of every table: what names the schema each record was written with, and which version of the subject that
-is; null where it belongs to another subject."""
+"""Version column of every table, beside `ID_COLUMN`.
+
+`ID_COLUMN` holds the id, or the wire's substitute, of the schema that each record was written with. This column holds
+that schema's version number in the subject, and null when the schema belongs to another subject.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedRoute:
-    """A route and the schemas its records are read by."""
+    """A route and the schemas that its records are read with."""
 
     config: RouteConfig
     pinned: PinnedSchemas
 
     def record_type(self, config: PipelineConfig) -> StructType:
-        """Return the columns of its records. Raises `Invalid` when the newest schema is no record."""
+        """Return the columns of its records. Raises `Invalid` when the newest schema is not a record."""
         from pyspark.sql.types import StructType
 
         type_ = type_for(self.pinned.reader, self.config.message, config.source.recursion)
@@ -72,7 +75,7 @@ class PinnedRoute:
         )
 
     def select_rows(self, judged: DataFrame, config: PipelineConfig, value: Column) -> DataFrame:
-        """Return the rows of its table among judged records; value is its part of them."""
+        """Return the rows of its table from classified records; `value` is the column with its decoded records."""
         from pyspark.sql import functions as f
 
         fields = [value.getField(field.name).alias(field.name) for field in self.record_type(config).fields]
@@ -82,9 +85,9 @@ class PinnedRoute:
 
 
 def version_column(pinned: PinnedSchemas, name: Column) -> Column:
-    """Which version of the pinned subject a record's schema is; null for one of another subject.
+    """Return a column with the version number of each record's schema, null for a schema of another subject.
 
-    name   what records call their schema
+    name   column with the id or other name of the schema
     """
     from pyspark.sql import functions as f
 
@@ -98,12 +101,12 @@ def version_column(pinned: PinnedSchemas, name: Column) -> Column:
 
 
 def id_type(config: PipelineConfig) -> DataType:
-    """Return the type of what names a record's schema."""
+    """Return the Spark type of the column that names a record's schema."""
     return to_spark_types([get_wire(config.source.wire).id_type])[0]
 
 
 def schema_names(schema: ResolvedSchema) -> list[str]:
-    """Return what records may call a schema, as texts."""
+    """Return the names that records can use for a schema, as texts: its id and its GUID."""
     return [name for name in (str(schema.id) if schema.id else "", schema.guid) if name]
 
 
@@ -111,7 +114,7 @@ def schema_names(schema: ResolvedSchema) -> list[str]:
 class RouteGroup:
     """Routes that share their records: those of one topic, or of all topics that have no routes of their own.
 
-    others   topics that have
+    others   topics that have routes of their own
     """
 
     topic: str
@@ -119,7 +122,7 @@ class RouteGroup:
     others: tuple[str, ...] = ()
 
     def select_records(self, raw: DataFrame) -> DataFrame:
-        """Its records among all of a batch."""
+        """Return the records of this group among all records of a batch."""
         from pyspark.sql import functions as f
 
         if self.topic:
@@ -127,13 +130,13 @@ class RouteGroup:
         return raw.where(f.col("topic").isNull() | ~f.col("topic").isin(*self.others)) if self.others else raw
 
     def value_column(self, route: PinnedRoute) -> Column:
-        """Return a route's part of the judged records."""
+        """Return the column with a route's decoded records in a classified batch."""
         from pyspark.sql import functions as f
 
         return f.col(VALUE)[route.config.table] if len(self.routes) > 1 else f.col(VALUE)
 
     def make_read_plan(self, config: PipelineConfig, registry: RegistryLike) -> ReadPlan:
-        """Return how its records are decoded."""
+        """Return the plan by which its records are decoded."""
         source = config.source
         return ReadPlan(
             tuple(ReadTarget(route.config.table, route.pinned, route.config.message) for route in self.routes),
@@ -148,7 +151,7 @@ class RouteGroup:
         )
 
     def decode_records(self, raw: DataFrame, config: PipelineConfig, registry: RegistryLike) -> DataFrame:
-        """Its records, decoded."""
+        """Return the decoded records of this group."""
         from pyspark.sql import functions as f
 
         reading = self.make_read_plan(config, registry)
@@ -158,7 +161,7 @@ class RouteGroup:
 
 
 def group_routes(routes: Sequence[PinnedRoute]) -> list[RouteGroup]:
-    """Return the routes by topic, those of every topic last."""
+    """Return the routes grouped by topic; the group without a topic comes last."""
     topics = dict.fromkeys(route.config.topic for route in routes)
     named = tuple(topic for topic in topics if topic)
     groups = [RouteGroup(topic, tuple(r for r in routes if r.config.topic == topic)) for topic in named]
@@ -167,6 +170,6 @@ def group_routes(routes: Sequence[PinnedRoute]) -> list[RouteGroup]:
 
 
 def has_unrouted(config: PipelineConfig) -> bool:
-    """Whether there can be records of topics that no route takes."""
+    """Return whether there can be records of topics without a route."""
     topics = {route.topic for route in config.routes}
     return "" not in topics and set(config.source.topics) != topics

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 StartSession: TypeAlias = "Callable[..., SparkSession]"
-"""Makes a session of a name, cores and settings, as `local_session` does."""
+"""Function that creates a session from a name, a number of cores and settings, such as `local_session`."""
 
 POLL = 0.2
-"""Seconds between looks at the stop event."""
+"""Seconds between checks of the stop event."""
 
 
 class PipelineFailed(SteleError):
-    """Spark gave up on the query; the sentence is the innermost cause it reports."""
+    """Raised when Spark ends the query with an error; the message is the innermost cause that Spark reports."""
 
 
 def run_pipeline(
@@ -47,17 +47,18 @@ def run_pipeline(
     stop: threading.Event | None = None,
     start: StartSession = local_session,
 ) -> PipelineReport:
-    """Run the pipeline and report what it did.
+    """Run the pipeline and return a report of the run.
 
-    spark     a session to use; None is the active one, or one of the configuration's, which ends with the run
-    registry  instead of the one of the configuration (credentials, a snapshot)
+    spark     session to use; None is the active one, or else one from the configuration, which is stopped after the run
+    registry  registry to use instead of the configured one (for credentials, or a snapshot)
     progress  called after every batch
     on_batch_start  called before every batch with its number and the session
-    stop      ends the run between two batches; in the main thread SIGINT (Ctrl-C) and SIGTERM do too, twice at once
-    start     makes the session where there is none, once the registry knows the subjects
+    stop      event that ends the run between two batches; in the main thread SIGINT (Ctrl-C) and SIGTERM set it, too,
+              and a second signal ends the run at once
+    start     creates the session if there is none, after the registry has confirmed the subjects
 
     Raises what a batch raised on the driver (`SubjectNotFound`, `RegistryUnreachable`, `Conflict` when a table cannot
-    take a schema, or another process runs this pipeline …), `PipelineFailed` for what happened in a task or in Spark,
+    take a schema, or another process runs this pipeline …), `PipelineFailed` for a failure in a task or in Spark,
     `NotFound` (no such folder), `NotInstalled`, `JavaMissing`.
     """
     from stele.spark.pipeline.classification import BatchClassifier
@@ -78,7 +79,7 @@ def run_pipeline(
 
 
 def _check_source(config: PipelineConfig) -> None:
-    """Raise what is wrong for certain before anything is started."""
+    """Raise `NotFound` before anything is started if the source folder does not exist."""
     path = config.source.path
     if path and "://" not in path and not set(path) & set("*?[{") and not Path(path).exists():
         raise NotFound(f"there is no folder {path} to read records from")
@@ -86,7 +87,7 @@ def _check_source(config: PipelineConfig) -> None:
 
 @contextmanager
 def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Let SIGINT and SIGTERM set the event. Spark's own handler, set when its session began, cancels all jobs."""
+    """Make SIGINT and SIGTERM set the event. Replaces Spark's own handler, which cancels all jobs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -105,7 +106,7 @@ def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _silence_py4j() -> Iterator[None]:
-    """Keep py4j from logging what a batch raises, with its stack: it is raised again, where the run was called."""
+    """Keep py4j from logging the exceptions of a batch with a stack trace; the caller receives them anyway."""
 
     def other(record: logging.LogRecord) -> bool:
         return "executing the Python Proxy" not in record.getMessage()
@@ -119,7 +120,7 @@ def _silence_py4j() -> Iterator[None]:
 
 
 class _PipelineRun:
-    """One run: the batches' sums, and the first failure as it was raised, which Spark would only pass on as text."""
+    """One run: the sums of its batches, and the first exception itself, as Spark passes on only its text."""
 
     def __init__(
         self,
@@ -143,10 +144,10 @@ class _PipelineRun:
         self._batches = BatchRunner(config, judge, PipelineTables(spark, config), BatchJournal(config.checkpoint))
 
     def run_query(self) -> None:
-        """Work until the query ends, or end it after its running batch; raise what ended it.
+        """Run the query until it ends, or stop it after the running batch. Raise the error that ended it.
 
-        A query that Spark gave up is started again, as long as it gets on: Spark 4.1 fails once after it has repeated a
-        batch of Kafka's, brokers come and go, tasks are lost.
+        A query that failed is started again as long as each attempt finishes a batch. Reasons are lost tasks, brokers
+        that restart, and Spark 4.1, which fails once after it has repeated a batch of Kafka records.
         """
         from pyspark.errors import StreamingQueryException
 
@@ -187,7 +188,7 @@ class _PipelineRun:
                         break
         except (Py4JError, ConnectionError) as error:
             if self._stop.is_set():
-                return  # a SIGTERM for the whole process group ends the JVM too
+                return  # a SIGTERM to the whole process group also ends the JVM
             raise PipelineFailed(f"Spark's JVM does not answer any more: {error}") from error
         finally:
             with suppress(Py4JError, ConnectionError):
@@ -216,7 +217,7 @@ def _set_trigger(writer: DataStreamWriter, config: PipelineConfig) -> DataStream
 
 
 def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSession | None:
-    """Return the session given, or the active one; None where one is to be made. Raises `NotInstalled`, `Invalid`."""
+    """Return the given session or the active one, or None if one must be created. Raises `NotInstalled`, `Invalid`."""
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -230,7 +231,7 @@ def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSes
 def open_session(
     config: PipelineConfig, existing: SparkSession | None, start: StartSession = local_session
 ) -> Iterator[SparkSession]:
-    """The session given, or one of the configuration's that ends here. Raises `NotInstalled`, `JavaMissing`."""
+    """Yield the given session, or a configured one that is stopped at the end. Raises `NotInstalled`, `JavaMissing`."""
     if existing is not None:
         yield existing
         return
@@ -243,11 +244,11 @@ def open_session(
     finally:
         from py4j.protocol import Py4JError
 
-        # its JVM may be gone: a SIGTERM for the whole process group ends that, too
+        # the JVM may have ended: a SIGTERM to the whole process group also ends it
         with suppress(Py4JError, ConnectionError):
             session.stop()
 
 
 def resolve_registry(config: PipelineConfig, registry: RegistryLike | None) -> RegistryLike:
-    """Return the registry given, or the configuration's, as it travels to tasks."""
+    """Return the given registry or the configured one, in a form that can be pickled for tasks."""
     return as_picklable(config.source.open_registry() if registry is None else registry)

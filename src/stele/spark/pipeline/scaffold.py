@@ -1,4 +1,4 @@
-"""The first `pipeline.toml`: few answers in, a file with comments out that runs as it is."""
+"""Generate a first `pipeline.toml` from a few answers: a commented file that runs without changes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from stele.errors import Invalid
 from stele.spark.pipeline.config import TableKind
 
 NAMESPACE: Final = "streams"
-"""Of tables nobody has named."""
+"""Namespace of tables for which the user gives no name."""
 _CATALOG: Final = "lake"
 _KNOWN: Final = {"4.0": ("1.10.0", "4.0.0"), "4.1": ("1.11.0", "4.1.0")}
-"""By the line of Spark, the version of Iceberg's runtime and that of Delta made for it."""
+"""Versions of Iceberg's runtime and of Delta for each Spark release line."""
 
 
 class PipelineAnswers(msgspec.Struct, frozen=True):
-    """What is to be known before there can be a pipeline.
+    """The answers that a new pipeline file needs.
 
-    bootstrap, topics   of Kafka; or
+    bootstrap, topics   address and topics of Kafka; or
     path                a folder of files
-    subject             whose records they are; '' is topic-value
+    subject             subject of the records; '' is topic-value
     registry            address, or a snapshot file
-    table               `namespace.name`; '' makes one up. Of several topics, the namespace counts
-    kind                of table
+    table               `namespace.name`; '' generates a name. With several topics only the namespace is used
+    kind                kind of table
     """
 
     bootstrap: str = ""
@@ -40,7 +40,7 @@ class PipelineAnswers(msgspec.Struct, frozen=True):
     kind: TableKind = "iceberg"
 
     def check_answers(self) -> None:
-        """Raise `Invalid` for answers that do not fit together."""
+        """Raise `Invalid` for answers that contradict each other or are incomplete."""
         if bool(self.bootstrap) == bool(self.path):
             raise Invalid("give either the address of a Kafka broker or a folder of files")
         if self.bootstrap and not self.topics:
@@ -74,10 +74,10 @@ class PipelineAnswers(msgspec.Struct, frozen=True):
 
 
 def render_pipeline_toml(answers: PipelineAnswers, folder: Path, *, spark: str = "") -> str:
-    """Return the file's text. Raises `Invalid` for answers that do not fit together.
+    """Return the text of the file. Raises `Invalid` for answers that contradict each other or are incomplete.
 
     folder   where the file will be
-    spark    the version of Spark, for packages that must fit it
+    spark    version of Spark, to select the packages for it
     """
     answers.check_answers()
     parts = [
@@ -164,7 +164,7 @@ def _trigger_lines(start: PipelineAnswers) -> Iterator[str]:
 
 
 def _session_lines(start: PipelineAnswers, folder: Path, version: str) -> Iterator[str]:
-    """Packages and settings of the session, for what needs some."""
+    """Yield the lines of `[spark]`: packages and settings of the session, if any are needed."""
     conf = _catalog_settings(start.kind, folder)
     line = ".".join(version.split(".")[:2])
     fitting = line if line in _KNOWN else "4.1"
@@ -194,7 +194,7 @@ def _spark_packages(start: PipelineAnswers, line: str, version: str) -> list[str
 
 
 def _catalog_settings(kind: TableKind, folder: Path) -> dict[str, str]:
-    """Settings for what is no part of Spark, a catalogue in the folder for one."""
+    """Return the Spark settings of a kind of table, such as a catalogue in the folder."""
     match kind:
         case "iceberg-spark":
             return {
@@ -213,7 +213,7 @@ def _catalog_settings(kind: TableKind, folder: Path) -> dict[str, str]:
 
 
 def _format_line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:
-    """Return a key and its value; the texts of JSON are texts of TOML, but for one character."""
+    """Return a line with a key and its value. A JSON string is also a TOML string, except for the character DEL."""
     text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return f"{key} = {text}{f'  # {comment}' if comment else ''}"
 
@@ -224,7 +224,7 @@ def _table_name(about: str) -> str:
 
 
 def _distinct_table_names(topics: Sequence[str]) -> list[str]:
-    """Return a name for the table of each topic; none is another's, or that of the dead letters."""
+    """Return one table name per topic, all different and different from the dead-letter table."""
     names: list[str] = []
     for topic in topics:
         name, number = _table_name(topic), 1

@@ -2,7 +2,7 @@
 
     changes = plan_changes(table, wanted, capabilities, former=former)
 
-A plan is pure: two lists of columns in, changes out. Sinks apply the changes.
+Planning is pure: it takes the columns of the table and of the schema, and returns changes. Sinks apply the changes.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _T = TypeVar("_T", bound="DataType")
 _Edit: TypeAlias = "Callable[[DataType], DataType]"
 
 ColumnPath: TypeAlias = tuple[str, ...]
-"""A column, `("place", "city")`; the parts of lists and maps are `element`, `key` and `value`."""
+"""Path of a column, such as `("place", "city")`; the parts of lists and maps are `element`, `key` and `value`."""
 
 FieldPath: TypeAlias = tuple[str, ...]
-"""A path without the parts of lists and maps: names of fields only."""
+"""Path of a field: field names only, without the parts of lists and maps."""
 
 RenamePolicy = Literal["rename", "add"]
-"""What becomes of a column whose field has a new name: the column takes it, or a new one is added beside it."""
+"""What happens when a field has a new name: its column takes that name, or a new column is added beside it."""
 
 DropPolicy = Literal["keep", "refuse"]
-"""What becomes of a column whose field left the schema: it stays, null from then on, or the pipeline stops."""
+"""What happens when a field left the schema: its column stays and is null from then on, or the pipeline stops."""
 
 
 class TableCapabilities(NamedTuple):
-    """What a kind of table can do beyond adding columns at the top.
+    """What a kind of table can do beyond adding columns at the top level.
 
     nested  columns inside of structs, lists and maps can be added
     rename  columns can be renamed
-    widens  whether a column of the first type can become one of the second
+    widens  function that returns whether a column of the first type can become one of the second
     """
 
     nested: bool
@@ -46,16 +46,16 @@ class TableCapabilities(NamedTuple):
 
 
 class ColumnChange(msgspec.Struct, frozen=True):
-    """One step, or one reason for which there is none.
+    """One change of a table, or a reason why a change cannot be made.
 
     Attributes:
         kind: `create` (the whole table), `add`, `widen`, `rename`, `comment`; `left`: the field is gone, the column
-            stays; `clash`: the table cannot take the schema, and nothing is done at all.
-        path: The column, () for the table; of `rename` the one it has now.
-        type: The column's type afterwards, in Spark's words; "" for `left`, `rename` and `comment`.
+            stays; `clash`: the table cannot take the schema, and no change is made at all.
+        path: The column, () for the table; of `rename` its present name.
+        type: The column's type afterwards, as Spark writes it; "" for `left`, `rename` and `comment`.
         was: Its type before, of `widen` and `clash`.
         to: Its new name, of `rename`.
-        why: What is in the way, of `clash`.
+        why: The reason, of `clash`.
         comment: Its new comment, of `comment`.
     """
 
@@ -69,7 +69,7 @@ class ColumnChange(msgspec.Struct, frozen=True):
 
     @property
     def column(self) -> str:
-        """The column as people write it."""
+        """The column's path with dots, as SQL writes it."""
         return ".".join(self.path)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class ColumnChange(msgspec.Struct, frozen=True):
                 return f"column {self.column}: {self.why}"
 
     def describe_outcome(self) -> str:
-        """Return what became of the table by this change: `column amount: int → bigint`."""
+        """Return a description of the change after it was made: `column amount: int → bigint`."""
         match self.kind:
             case "create":
                 return "table created"
@@ -107,7 +107,7 @@ class ColumnChange(msgspec.Struct, frozen=True):
 
 
 class TableChange(msgspec.Struct, frozen=True):
-    """A change that was made. In a sentence it is `shop.orders: column amount: int → bigint`."""
+    """A change that was made to a table. Its text is `shop.orders: column amount: int → bigint`."""
 
     table: str
     change: ColumnChange
@@ -117,7 +117,7 @@ class TableChange(msgspec.Struct, frozen=True):
 
 
 class TablePlan(msgspec.Struct, frozen=True):
-    """What one table needs for one version of its subject."""
+    """The changes that one table needs for one version of its subject."""
 
     table: str
     subject: str
@@ -126,12 +126,12 @@ class TablePlan(msgspec.Struct, frozen=True):
 
     @property
     def clashes(self) -> tuple[ColumnChange, ...]:
-        """What is in the way."""
+        """The reasons why the table cannot take the schema."""
         return tuple(change for change in self.changes if change.kind == "clash")
 
     @property
     def steps(self) -> tuple[ColumnChange, ...]:
-        """What would be done."""
+        """The changes that would be made."""
         return tuple(change for change in self.changes if change.kind not in {"clash", "left"})
 
 
@@ -144,9 +144,9 @@ def plan_changes(
     renames: RenamePolicy = "rename",
     drops: DropPolicy = "keep",
 ) -> tuple[ColumnChange, ...]:
-    """Return the changes that let a table hold what is wanted; None stands for no table yet.
+    """Return the changes that make a table fit the wanted columns; None stands for a table that does not exist yet.
 
-    former  earlier names of fields, by the names that lead to them (see `former_names`)
+    former  earlier names of fields, by field path (see `former_names`)
     """
     if table is None:
         return tuple(_find_case_clashes(wanted, ())) or (ColumnChange("create", type=wanted.simpleString()),)
@@ -155,7 +155,7 @@ def plan_changes(
 
 
 class _ChangePlanner:
-    """A walk through both schemas at once."""
+    """Compares the columns of the table and of the schema at every depth."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _ChangePlanner:
             mine = there.get(field.name) or by_name.get(field.name)
             if mine is not None:
                 yield from self.plan_type(mine.dataType, field.dataType, at, called)
-                # a field that lost its documentation leaves the comment: somebody may have written it by hand
+                # the comment of a field without documentation stays, as a user may have written it by hand
                 if comment_of(field) not in {"", comment_of(mine)}:
                     yield ColumnChange("comment", at, comment=comment_of(field))
             elif (other := alike.get(field.name.lower(), twin)) != field.name:
@@ -220,8 +220,8 @@ class _ChangePlanner:
     def _old_name(
         self, field: StructField, there: Mapping[str, StructField], wanted: StructType, names: FieldPath
     ) -> str:
-        """Return the column that this field was, where it is to be renamed."""
-        # one of a name that differs in case only would be in its way, or is it
+        """Return the old column that is to be renamed to this field, "" if there is none."""
+        # a column whose name differs in case only would clash, or is this very column
         taken = field.name.lower() in {name.lower() for name in there}
         if taken or self._renames != "rename" or not self._can.rename:
             return ""
@@ -229,7 +229,7 @@ class _ChangePlanner:
         return next((old for old in self._former.get(names, ()) if old in there and old not in still), "")
 
     def _plan_key(self, has: DataType, wanted: DataType, path: ColumnPath, names: FieldPath) -> Iterator[ColumnChange]:
-        """No kind of table lets the keys of maps change."""
+        """Yield a clash for each change of a map's key, since no kind of table can change keys."""
         for change in self.plan_type(has, wanted, path, names):
             if change.kind == "comment":
                 continue
@@ -254,7 +254,7 @@ class _ChangePlanner:
 
 
 def _find_case_clashes(type_: DataType, path: ColumnPath) -> Iterator[ColumnChange]:
-    """Clashes of columns that are to be made with one another."""
+    """Yield a clash for each pair of new columns whose names differ in case only."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     match type_:
@@ -279,14 +279,14 @@ def _case_clash(field: StructField, path: ColumnPath, other: str) -> ColumnChang
 
 
 RESERVED_PREFIX: Final = "_stele_"
-"""How the names of columns begin that pipelines add."""
+"""Prefix of the names of columns that pipelines add."""
 
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _REAL: Final = ("float", "double")
 
 
 def can_hold(has: DataType, incoming: DataType) -> bool:
-    """Whether a column takes all values of another type as it is."""
+    """Return whether a column takes all values of another type without a change of its own type."""
     from pyspark.sql.types import DecimalType, NullType
 
     if isinstance(incoming, NullType):
@@ -298,9 +298,9 @@ def can_hold(has: DataType, incoming: DataType) -> bool:
 
 
 def can_widen(has: DataType, wanted: DataType) -> bool:
-    """Return the widenings of Iceberg.
+    """Return whether Iceberg can widen one type to the other.
 
-    They are longer integers, longer floating point, and decimals of more digits before the point.
+    It widens integers, floating-point numbers, and decimals to more digits before the point.
     """
     from pyspark.sql.types import DecimalType
 
@@ -310,7 +310,7 @@ def can_widen(has: DataType, wanted: DataType) -> bool:
 
 
 def find_type(schema: StructType, path: ColumnPath) -> DataType | None:
-    """Return the type of a column, None when there is no such column. Names must match to the letter."""
+    """Return the type of a column, None when there is no such column. Names are case-sensitive."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     kind: DataType = schema
@@ -336,7 +336,7 @@ def find_column(schema: StructType, path: ColumnPath) -> StructField | None:
 
 
 def is_applied(change: ColumnChange, has: StructType, wanted: StructType) -> bool:
-    """Whether a table with these columns needs the change no more, whoever made it."""
+    """Return whether a table with these columns already has the change, whichever writer made it."""
     kind = find_type(has, change.path)
     match change.kind:
         case "rename":
@@ -354,7 +354,10 @@ def is_applied(change: ColumnChange, has: StructType, wanted: StructType) -> boo
 
 
 def make_nullable(type_: DataType) -> DataType:
-    """Return the type with nulls allowed at every depth, except where keys of maps are; of metadata, comments stay."""
+    """Return the type with nulls allowed at every depth, except in the keys of maps.
+
+    Comments are kept; other metadata is dropped.
+    """
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     match type_:
@@ -369,7 +372,7 @@ def make_nullable(type_: DataType) -> DataType:
 
 
 def make_nullable_column(column: StructField) -> StructField:
-    """Return the column with nulls allowed at every depth; of metadata, comments stay."""
+    """Return the column with nulls allowed at every depth. Keeps its comment, drops other metadata."""
     from pyspark.sql.types import StructField
 
     comment = comment_of(column)
@@ -377,7 +380,7 @@ def make_nullable_column(column: StructField) -> StructField:
 
 
 def change_schema(table: StructType, changes: Sequence[ColumnChange], wanted: StructType) -> StructType:
-    """Return the columns of a table after its changes, in plain words: what `Sink.change` comes to."""
+    """Return the columns of a table after its changes, without changing a table: the result of `Sink.apply_changes`."""
     for change in changes:
         type_ = find_type(wanted, change.path)
         match change.kind:
@@ -393,7 +396,7 @@ def change_schema(table: StructType, changes: Sequence[ColumnChange], wanted: St
 
 
 def _edit_type(type_: _T, path: ColumnPath, edit: _Edit) -> _T:
-    """Return the type with one of its parts edited."""
+    """Return the type with the part at the path edited."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if not path:

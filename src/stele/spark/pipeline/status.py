@@ -1,8 +1,8 @@
-"""What a pipeline has done and where it is, from its checkpoint alone: no Spark and no registry need to run.
+"""The status of a pipeline, read from its checkpoint alone, without Spark and without a registry.
 
-`read_status` returns the state and totals. `read_history` adds plots of the batches whose reports are kept: batches are
-grouped into columns of equal time, and a table below each plot has its figures. What the registry tells of the subjects
-(`load_pipeline_evolutions`) is drawn where the caller brings it.
+`read_status` returns the state and totals. `read_history` adds plots of the batches whose reports are kept. Batches are
+grouped into columns of equal time, and a table below each plot has its figures. The history of the subjects comes from
+the registry (`load_pipeline_evolutions`); the caller passes it in.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ except ImportError:  # Windows
 
 
 NEWEST: Final = 20
-"""Batches a rate is of."""
+"""Number of newest batches over which the rate is computed."""
 
 
 class IdCount(msgspec.Struct, frozen=True):
-    """Good records of one writer's schema.
+    """Number of good records of one writer's schema.
 
-    id        what names it: an id, or what the wire has instead
-    subject   of which it is a version, '' when the newest batch knew no version with this id
-    version   its number in the subject, 0 without one
+    id        its id, or the wire's substitute
+    subject   its subject, '' when the newest batch knew no version with this id
+    version   its version number in the subject, 0 if unknown
     """
 
     id: str
@@ -70,7 +70,7 @@ class IdCount(msgspec.Struct, frozen=True):
 
 
 class BatchChange(msgspec.Struct, frozen=True):
-    """A change of a table, and the batch that made it; at is in seconds since 1970."""
+    """A change of a table, and the batch that made it; `at` is in seconds since 1970."""
 
     batch: int
     at: float
@@ -79,17 +79,17 @@ class BatchChange(msgspec.Struct, frozen=True):
 
 
 class PipelineStatus(msgspec.Struct, frozen=True):
-    """A pipeline, seen from outside.
+    """The status of a pipeline.
 
-    running   None where nobody can tell: the checkpoint is on no disk of this machine
-    totals    all that the checkpoint has seen
+    running   whether a process runs it; None if unknown, as the checkpoint is not on a local disk
+    totals    the sums over all batches of the checkpoint
     newest    the newest batch, None before the first one
-    rate      records per second of work, tombstones and dead letters too, over the newest batches
+    rate      records per second of work over the newest batches, including tombstones and dead letters
     ids       good records by writer's schema
     reasons   dead letters by reason, over the batches whose reports are kept
-    lag       records of Kafka that no batch has had, by topic; None where nobody can say
+    lag       Kafka records that are in no finished batch, by topic; None if it cannot be measured
     tables    names of the tables with rows
-    source    where records come from, for people
+    source    description of the source for reports
     changes   changes of the tables by the batches whose reports are kept, the newest batch first
     """
 
@@ -106,7 +106,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     changes: tuple[BatchChange, ...] = ()
 
     def report(self) -> AuditReport:
-        """Return the status for people."""
+        """Return the status as a report."""
         return AuditReport(
             f"Pipeline of {', '.join(self.tables)}" if self.tables else "Pipeline",
             _describe_state(self),
@@ -118,7 +118,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
 
 
 def read_status(config: PipelineConfig) -> PipelineStatus:
-    """Return the status. Nothing is touched. Raises `StoreError` for a damaged journal."""
+    """Return the status of a pipeline. Changes nothing. Raises `StoreError` for a damaged journal."""
     running = is_running(config.checkpoint)
     tables, source = tuple(route.table for route in config.routes), config.source.describe()
     if not has_run(config.checkpoint):
@@ -145,16 +145,18 @@ def read_status(config: PipelineConfig) -> PipelineStatus:
 
 
 def _list_changes(reports: Sequence[BatchReport]) -> Iterator[BatchChange]:
-    """Return the changes of tables, the newest batch first."""
+    """Yield the changes of tables, the newest batch first."""
     for batch in reversed(reports):
         for table_change in batch.changes:
             yield BatchChange(batch.batch, batch.at, table_change.table, table_change.change.describe_outcome())
 
 
 def is_running(checkpoint: str) -> bool | None:
-    """Whether a process holds the checkpoint; None where it cannot be held. See `journal.pipeline_lock`.
+    """Return whether a process holds the checkpoint's lock, or None where there are no locks.
 
-    The question is put by a shared lock, given back at once: it takes nothing from the holder.
+    See `journal.pipeline_lock`. The check takes a shared lock and releases it at once, so the pipeline is not
+    disturbed.
+    Raises `StoreError` when the lock file cannot be read.
     """
     if "://" in checkpoint or fcntl is None:
         return None
@@ -173,18 +175,18 @@ def is_running(checkpoint: str) -> bool | None:
 
 
 def records_per_second(reports: Sequence[BatchReport]) -> float:
-    """Records per second of work."""
+    """Return the number of records per second of work, 0.0 without batches."""
     seconds = sum(batch.seconds for batch in reports)
     return sum(count_records(batch) for batch in reports) / seconds if seconds else 0.0
 
 
 def count_records(batch: BatchReport) -> int:
-    """Records a batch read: rows, dead letters and tombstones."""
+    """Return the number of records that a batch read: rows, dead letters and tombstones."""
     return batch.rows + batch.dead_letters + batch.tombstones
 
 
 def label_ids(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[IdCount, ...]:
-    """Records by id, with the versions the ids are, as the newest batch knew them; most records first."""
+    """Return the records by id with the version of each id, as the newest batch knew it; most records first."""
     versions: dict[str, tuple[str, int]] = {}
     for pin in pins:
         for schema in sorted(pin.snapshot.schemas, key=lambda schema: schema.version):
@@ -196,7 +198,7 @@ def label_ids(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[I
 
 
 def _find_state(status: PipelineStatus) -> ReportState:
-    """A pipeline that runs is good, one that has ended is as it should be, and dead letters want somebody to look."""
+    """Return the state: attention if the newest batch has dead letters, else good if it runs, else neutral."""
     if status.newest is not None and status.newest.dead_letters:
         return ReportState.ATTENTION
     return ReportState.GOOD if status.running else ReportState.NEUTRAL
@@ -211,7 +213,7 @@ def _describe_state(status: PipelineStatus) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Seconds since 1970 as RFC 3339 in UTC."""
+    """Return seconds since 1970 as RFC 3339 in UTC."""
     return format_micros(round(seconds * 1_000_000))
 
 
@@ -270,11 +272,11 @@ def _list_sections(status: PipelineStatus) -> Iterator[Section]:
 
 
 MOST_COLUMNS: Final = 60
-"""Columns of a plot."""
+"""Maximum number of columns in a plot."""
 OPEN_BATCHES: Final = 12
-"""Batches whose table is open; a longer one is folded."""
+"""Maximum number of rows in an unfolded table of batches; a longer table is folded."""
 MOST_SERIES: Final = 8
-"""Series of a plot with a colour of their own; the smaller ones are gathered in `other`."""
+"""Maximum number of series with a colour of their own; smaller ones are added up in `other`."""
 _STEPS: Final = {
     1: "second",
     5: "5 seconds",
@@ -294,14 +296,14 @@ Counts: TypeAlias = Mapping[str, int]
 
 
 class PipelineHistory(msgspec.Struct, frozen=True):
-    """A pipeline over time: its status, the newest batches, oldest first, and what its subjects were before."""
+    """A pipeline over time: its status, its newest batches (oldest first), and the history of its subjects."""
 
     status: PipelineStatus
     batches: tuple[BatchReport, ...] = ()
     evolutions: tuple[SubjectEvolution, ...] = ()
 
     def report(self) -> AuditReport:
-        """Return the summary for people."""
+        """Return the history as a report."""
         own = self.status.report()
         plots = tuple(_plot_sections(self.batches, self.status.ids)) if len(self.batches) >= LEAST_COLUMNS else ()
         drawn = draw_evolutions(self.evolutions, label_versions(self.batches), "batches")
@@ -313,9 +315,9 @@ class PipelineHistory(msgspec.Struct, frozen=True):
 
 
 def read_history(config: PipelineConfig, evolutions: tuple[SubjectEvolution, ...] = ()) -> PipelineHistory:
-    """Return the summary of a pipeline, from its checkpoint alone. Raises `StoreError` for a damaged journal.
+    """Return the history of a pipeline, from its checkpoint alone. Raises `StoreError` for a damaged journal.
 
-    evolutions   what the registry tells of the subjects, see `load_pipeline_evolutions`
+    evolutions   histories of the subjects from the registry, see `load_pipeline_evolutions`
     """
     status = read_status(config)
     batches = BatchJournal(config.checkpoint).read_reports() if has_run(config.checkpoint) else ()
@@ -323,7 +325,7 @@ def read_history(config: PipelineConfig, evolutions: tuple[SubjectEvolution, ...
 
 
 class TimeSlots:
-    """Equal spans of time from the first batch to the last one, at most `MOST_COLUMNS` of them."""
+    """Equal time slots from the first batch to the last one, at most `MOST_COLUMNS` of them."""
 
     def __init__(self, batches: Sequence[BatchReport]) -> None:
         times = [batch.at for batch in batches]
@@ -338,17 +340,17 @@ class TimeSlots:
 
     @property
     def slot_name(self) -> str:
-        """How long each is, in words."""
+        """Length of a slot in words."""
         return _STEPS.get(self.step) or f"{self.step // 86400} days"
 
     def sum_counts(self, count: Callable[[BatchReport], Counts]) -> list[tuple[str, dict[str, int]]]:
-        """Sums by name in each, under its start."""
+        """Return the sums by name in each slot, with the slot's start time."""
         return [(start, _sum_counts(count(batch) for batch in group)) for start, group in self._iterate_slots()]
 
     def measure_slots(
         self, name: str, figure: Callable[[list[BatchReport]], float]
     ) -> list[tuple[str, dict[str, int]]]:
-        """Return one figure of the batches in each, rounded up; nothing where there are none."""
+        """Return one figure of the batches in each slot, rounded up; an empty dict for a slot without batches."""
         return [(start, {name: ceil(figure(group))} if group else {}) for start, group in self._iterate_slots()]
 
     def _iterate_slots(self) -> Iterator[tuple[str, list[BatchReport]]]:
@@ -382,7 +384,7 @@ def _total_seconds(group: Iterable[BatchReport]) -> float:
 
 
 def _plot_section(title: str, label: str, slots: Sequence[tuple[str, dict[str, int]]]) -> Section:
-    """Return a plot with its figures; nothing of a figure that is 0 throughout, or has too few columns for a plot."""
+    """Return a plot with its table; an empty section if all figures are 0 or there are too few columns for a plot."""
     sums = _sum_counts(counts for _, counts in slots)
     ranked = sorted((name for name, count in sums.items() if count), key=lambda name: -sums[name])
     if not ranked:
@@ -391,7 +393,7 @@ def _plot_section(title: str, label: str, slots: Sequence[tuple[str, dict[str, i
     names = (*named, *([_OTHER] if len(named) < len(ranked) and _OTHER not in named else []))
     buckets = [(start, _sum_counts(_group_small_series(counts, names))) for start, counts in slots]
     chart = Stack(label, names, tuple(buckets))
-    if not chart.is_plot:  # the tables of the batches and of their sums say as much
+    if not chart.is_plot:  # the tables of batches and totals have the same figures
         return Section(title)
     rows: list[tuple[Cell, ...]] = [(start, *(counts.get(n, 0) for n in names)) for start, counts in buckets if counts]
     return Section(title, ("from", *names), tuple(rows), chart=chart, folded=True)
@@ -429,13 +431,13 @@ def _batch_sections(batches: Sequence[BatchReport]) -> Iterator[Section]:
 
 
 _ROUNDS: Final = 2
-"""How often the servers of a registry are tried: there is a report without them, too."""
+"""How often the registry's servers are tried. It is low because the report can be made without them."""
 
 
 def label_versions(batches: Iterable[BatchReport]) -> dict[str, dict[int, str]]:
-    """Return the batches whose tables had the columns of a version, by subject and version.
+    """Return for each subject and version a label of the batches whose tables had the version's columns.
 
-    A label is `batch 3`, `batches 0–41`, or `batches 0–1, 5` where the tables went back to a version. Batches are given
+    A label is `batch 3`, `batches 0–41`, or `batches 0–1, 5` if the tables went back to a version. The batches must be
     in their order.
     """
     used: dict[str, list[tuple[int, int]]] = {}
@@ -446,7 +448,7 @@ def label_versions(batches: Iterable[BatchReport]) -> dict[str, dict[int, str]]:
 
 
 def _label_runs(pairs: Iterable[tuple[int, int]]) -> dict[int, str]:
-    """Return a label for each version of pairs of a version and the number of a batch."""
+    """Return a label for each version, from pairs of a version and a batch number."""
     spans: dict[int, list[str]] = {}
     for version, run in groupby(pairs, key=lambda pair: pair[0]):
         numbers = [number for _, number in run]
@@ -459,7 +461,7 @@ def _label_runs(pairs: Iterable[tuple[int, int]]) -> dict[int, str]:
 
 
 def load_pipeline_evolutions(config: PipelineConfig) -> tuple[SubjectEvolution, ...]:
-    """Return how the subjects of a pipeline came to be what they are; it says what is not at hand, and why."""
+    """Return the histories of a pipeline's subjects. A history that cannot be read carries the reason."""
     subjects = [route.subject for route in config.routes]
     try:
         registry = config.source.open_registry()

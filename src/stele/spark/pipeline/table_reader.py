@@ -1,7 +1,6 @@
-"""Rows of a pipeline's table for people, and how other tools open it.
+"""The first rows of a pipeline's table, and snippets that open the table in other tools.
 
-Rows are read by pyiceberg or pyarrow where they can, by Spark elsewhere. For pyiceberg, DuckDB and Trino there is a
-text to copy.
+Rows are read by pyiceberg or pyarrow if possible, else by Spark. Snippets exist for pyiceberg, DuckDB and Trino.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TableHead(NamedTuple):
-    """Rows of a table; more: there are others."""
+    """Some rows of a table; `more` is true if the table has further rows."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
@@ -31,18 +30,18 @@ class TableHead(NamedTuple):
 
 
 def read_table_head(config: PipelineConfig, name: str, limit: int, start: StartSession = local_session) -> TableHead:
-    """Return rows of a table, in no order; Spark starts only for tables that nothing else here can read.
+    """Return rows of a table, in no order; Spark is started only for tables that pyiceberg and pyarrow cannot read.
 
     Args:
         config: The pipeline.
         name: `namespace.table`, of rows or of dead letters.
-        limit: At most so many.
-        start: Makes the session where one is needed.
+        limit: Maximum number of rows.
+        start: Creates the session if one is needed.
 
     Raises:
-        NotFound: There is no such table yet.
+        NotFound: The table does not exist yet.
         StoreError: Its catalogue cannot be opened.
-        SteleError: Whatever `open_sink` raises where Spark reads the table.
+        SteleError: An error of `open_sink`, if Spark reads the table.
     """
     match config.table.kind:
         case "iceberg":
@@ -54,7 +53,7 @@ def read_table_head(config: PipelineConfig, name: str, limit: int, start: StartS
 
 
 def _take_rows(tables: Sequence[pa.Table], limit: int) -> TableHead:
-    """Return the rows of tables whose columns may differ: a newer file has more."""
+    """Return the rows of tables whose columns can differ; a newer file can have more columns."""
     columns = tuple(dict.fromkeys(column for table in reversed(tables) for column in table.column_names))
     rows = [tuple(map(row.get, columns)) for table in tables for row in table.to_pylist()]
     return TableHead(columns, rows[:limit], len(rows) > limit)
@@ -64,7 +63,7 @@ def _read_iceberg(config: TableConfig, name: str, most: int) -> list[pa.Table]:
     from stele.spark.pipeline.sinks.iceberg import open_table
 
     place = config.catalog.removeprefix("sqlite:///")
-    if place != config.catalog and not Path(place).exists():  # opening the catalogue would make it
+    if place != config.catalog and not Path(place).exists():  # opening the catalogue would create it
         raise NotFound(f"there is no table {name} yet: {place} does not exist")
     return [open_table(config, name).scan(limit=most).to_arrow()]
 
@@ -96,15 +95,15 @@ def _read_with_spark(config: PipelineConfig, name: str, limit: int, start: Start
 
 
 ROWS: Final = 20
-"""Rows that a snippet asks for."""
+"""Number of rows in a snippet's query."""
 PASSWORD: Final = "CATALOG_PASSWORD"  # noqa: S105 - the name of a variable of the environment
-"""The variable that holds the catalogue's password, which a snippet never shows."""
+"""Environment variable with the catalogue's password. Snippets never contain the password itself."""
 _SELECT: Final = "SELECT * FROM"
 _DRIVERS: Final = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
 
 
 class TableTool(StrEnum):
-    """What opens a table."""
+    """Tools that can open a table."""
 
     PYICEBERG = "pyiceberg"
     DUCKDB = "duckdb"
@@ -112,12 +111,12 @@ class TableTool(StrEnum):
 
 
 def write_snippet(config: TableConfig, name: str, tool: TableTool) -> str:
-    """Return a program, or settings and a query, that read a table under its catalogue's name.
+    """Return a program, or settings and a query, that read a table under its name in the catalogue.
 
     Args:
         config: The pipeline's tables.
         name: `namespace.table`.
-        tool: What opens the table.
+        tool: The tool that opens the table.
 
     Raises:
         Invalid: The tool cannot open a table of this kind, or not in this catalogue.
@@ -167,7 +166,7 @@ def _load_table(config: TableConfig, name: str) -> str:
 
 
 def _write_trino(config: TableConfig, name: str) -> str:
-    """Return a catalogue of Trino and a query. Raises `Invalid` for a database that Trino does not reach by JDBC."""
+    """Return Trino's catalogue file and a query. Raises `Invalid` for a database that Trino cannot reach by JDBC."""
     url = urlsplit(config.catalog)
     database = url.scheme.partition("+")[0]
     if database not in _DRIVERS:

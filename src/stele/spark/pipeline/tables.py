@@ -1,4 +1,4 @@
-"""The tables of one pipeline: how they are to grow, and rows into them."""
+"""The tables of one pipeline: their changes, and the appending of rows."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class PipelineTables:
         self.dead_letters = open_sink(spark, config.table, config.dead_letter_table)
 
     def plan_tables(self, routes: Sequence[PinnedRoute]) -> list[TablePlan]:
-        """Return what the tables need, clashes among it; nothing is touched."""
+        """Return the changes that the tables need, including clashes. Changes nothing."""
         plans = [self._plan_table(route) for route in routes]
         columns = dead_letter_columns(self._config)
         own = plan_changes(self.dead_letters.load_columns(), columns, self.dead_letters.capabilities, renames="add")
         return [*plans, TablePlan(self._config.dead_letter_table, "", 0, own)]
 
     def evolve(self, routes: Sequence[PinnedRoute], *, is_confirmed: bool = False) -> tuple[TableChange, ...]:
-        """Do what the plans say; the changes that were made, those of the dead-letter table last.
+        """Apply the planned changes and return them, those of the dead-letter table last.
 
-        is_confirmed   whether somebody looked at the plans, where the configuration wants that
-        Raises `Conflict` when a table cannot take its schema, or somebody must look first.
+        is_confirmed   whether the user confirmed the plans, which `changes = "ask"` requires
+        Raises `Conflict` when a table cannot take its schema, or the confirmation is missing.
         """
         plans = self.plan_tables(routes)
         for plan in plans:
@@ -49,7 +49,7 @@ class PipelineTables:
                 raise Conflict(
                     f"the table {plan.table} cannot take version {plan.version} of {plan.subject}: {reasons}"
                 )
-        # a new comment changes no data, so nobody needs to be asked
+        # a new comment changes no data, so it needs no confirmation
         waiting = [(plan.table, step) for plan in plans[:-1] for step in plan.steps if step.kind != "comment"]
         if waiting and self._config.table.changes == "ask" and not is_confirmed:
             steps = "; ".join(f"{table}: {step}" for table, step in waiting)
@@ -62,13 +62,13 @@ class PipelineTables:
         return tuple(TableChange(plan.table, step) for plan in plans for step in plan.steps)
 
     def append_rows(self, group: RouteGroup, judged: DataFrame, application: str, batch: int) -> None:
-        """The rows of a group's routes into their tables, each once."""
+        """Append the rows of a group's routes to their tables, each once."""
         for route in group.routes:
             rows = route.select_rows(judged, self._config, group.value_column(route))
             _append(self.sinks[route.config.table], rows, application, batch)
 
     def append_dead_letters(self, judged: Sequence[DataFrame], application: str, batch: int) -> None:
-        """The dead letters of a batch into their table, once."""
+        """Append the dead letters of a batch to their table, once."""
         letters = [select_dead_letters(each, application, batch) for each in judged]
         rows = letters[0]
         for each in letters[1:]:
@@ -95,14 +95,14 @@ def _append(sink: Sink, rows: DataFrame, application: str, batch: int) -> None:
 
 
 def conform_rows(rows: DataFrame, columns: StructType) -> DataFrame:
-    """Return the rows in a table's columns: wider numbers, and null for what they do not have, at every depth."""
+    """Return the rows in a table's columns: numbers are widened, and missing columns are null, at every depth."""
     return rows.to(columns)
 
 
 def former_names(pinned: PinnedSchemas, message: str = "") -> dict[FieldPath, FieldPath]:
-    """Earlier names of the fields that columns are made of, by the names that lead to them.
+    """Return earlier names of the fields that become columns, by field path.
 
-    They are aliases the reader's schema gives, and the names fields of the same number had in earlier versions.
+    They are the aliases in the reader's schema, and the names that fields of the same number had in earlier versions.
     """
     own = sorted(
         (each for each in pinned.snapshot.schemas if each.subject == pinned.subject and each.version),
@@ -120,7 +120,7 @@ def former_names(pinned: PinnedSchemas, message: str = "") -> dict[FieldPath, Fi
 
 
 def _schema_outline(schema: Any) -> list[OutlineNode] | None:
-    """Return what a schema declares; None for a format, or a text, that does not say."""
+    """Return the declarations of a schema, or None if its format has no outline or its text cannot be parsed."""
     try:
         format_: Any = get_format(schema.schema_type.lower())
         return format_.outline(parse_schema(schema).parsed) if isinstance(format_, HasOutline) else None
@@ -129,7 +129,7 @@ def _schema_outline(schema: Any) -> list[OutlineNode] | None:
 
 
 class _FormerNames:
-    """A walk from the root type through the types its fields use."""
+    """Collects former names from the root type and the types that its fields use."""
 
     def __init__(self, newest: list[OutlineNode], earlier: list[list[OutlineNode]]) -> None:
         self._nodes = {node.path: node for node in newest}
@@ -162,4 +162,4 @@ class _FormerNames:
 
 
 MOST_LEVELS = 32
-"""Levels of nesting in which renamed fields are looked for."""
+"""Maximum levels of nesting in which renamed fields are looked for."""

@@ -1,7 +1,7 @@
-"""What the Spark package reads of a registry: clients, pinned schemas, and schemas looked up by id.
+"""Access of the Spark package to a registry: clients, pinned schemas, and schemas looked up by id.
 
-Clients are named, opened, shared and retried in one way on the driver and in tasks. Schemas are pinned on the driver,
-shipped with the tasks, and looked up once for an id that nobody pinned.
+The driver and the tasks name, open, share and retry clients in the same way. Schemas are pinned on the driver and sent
+with the tasks. An id that was not pinned is looked up once.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from stele.formats.avro import AVRO, AvroSchema
 T = TypeVar("T")
 
 PATIENCE = 30.0
-"""Seconds for which a registry that does not answer is asked again, unless the caller says otherwise."""
+"""Default number of seconds for which requests are repeated to a registry that does not answer."""
 _FIRST_DELAY, _LONGEST_PAUSE = 0.5, 10.0  # seconds
 
 
 class RegistryClient(Protocol):
-    """What is asked of a registry; `SchemaRegistryClient` is one."""
+    """The client methods that the Spark package uses; `SchemaRegistryClient` has them."""
 
     def snapshot(self, *, subjects: Iterable[str] = ()) -> SchemaSnapshot:
         """Return all live versions of the subjects."""
@@ -49,7 +49,7 @@ class RegistryClient(Protocol):
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
         """Return the schema of an id in a context, or of a guid.
 
-        Raises `ContentNotFound` when there is none, `RegistryUnreachable` without an answer.
+        Raises `ContentNotFound` when there is none, `RegistryUnreachable` when the registry does not answer.
         """
         ...
 
@@ -58,32 +58,32 @@ class RegistryClient(Protocol):
         ...
 
     def register(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Add a schema to a subject and say its id."""
+        """Add a schema to a subject and return its id."""
         ...
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """Return the id of a schema the subject has. Raises `ContentNotFound`."""
+        """Return the id of a schema that the subject has. Raises `ContentNotFound`."""
         ...
 
     def resolve_schema(self, schema: Schema, *, context: str = "") -> ResolvedSchema:
-        """Return a schema at hand and all it refers to."""
+        """Return a schema that the caller has, with all schemas that it refers to."""
         ...
 
     def send(self, request: Request[T]) -> T:
-        """Return the answer to a request of another of the registry's dialects."""
+        """Send a request of another dialect of the registry, and return the response."""
         ...
 
 
 OpenClient: TypeAlias = Callable[[], RegistryClient]
 RegistryLike: TypeAlias = "str | SchemaSnapshot | OpenClient"
-"""An address (several with commas), a snapshot (nobody is ever asked), or a function that opens a client.
+"""An address (several with commas), a snapshot (no registry is asked), or a function that opens a client.
 
-The function travels to the executors, so it must be picklable; it is the way to give credentials. A client itself is
-not taken: its connections cannot travel.
+The function is sent to the executors, so it must be picklable. Use it to give credentials. A client itself is not
+accepted, because its connections cannot be sent.
 """
 
 MAX_CLIENTS = 16
-"""Clients one process keeps open."""
+"""Maximum number of clients that one process keeps open."""
 
 
 def retry_unavailable(
@@ -94,10 +94,10 @@ def retry_unavailable(
     clock: Callable[[], float] = time.monotonic,
     jitter: Callable[[], float] = random.random,
 ) -> T:
-    """Return what a call gives, tried again while the registry is away, for so many seconds.
+    """Call a function and return its result, with retries for `patience` seconds while the registry is unavailable.
 
-    Pauses double from half a second to ten, each shortened by up to a half so that the tasks of one outage do not come
-    back together. Raises what the last try raised.
+    Pauses double from half a second to ten seconds. Each is shortened by up to a half, so that tasks do not all retry
+    at the same time after an outage. Raises what the last attempt raised.
     """
     until = clock() + patience
     pause = _FIRST_DELAY
@@ -113,10 +113,10 @@ def retry_unavailable(
 
 
 class ClientFactory(msgspec.Struct, frozen=True):
-    """A caller's function under a name that travels with it.
+    """A caller's function that opens a client, with a name that is pickled with it.
 
-    Each task unpickles a function of its own. They must share the client of their process, its cache and its
-    connections.
+    Each task unpickles a function object of its own. By the name they share the client of their process, its cache and
+    its connections.
     """
 
     name: str
@@ -133,7 +133,7 @@ _OPENED_LOCK = Lock()
 
 
 def as_picklable(registry: RegistryLike) -> RegistryLike:
-    """Return the registry in the form in which it is sent to tasks. Raises `Invalid` for what cannot travel."""
+    """Return the registry in the form that is sent to tasks. Raises `Invalid` for an object that cannot be sent."""
     if isinstance(registry, str | SchemaSnapshot | ClientFactory):
         return registry
     candidate: object = registry
@@ -146,8 +146,8 @@ def as_picklable(registry: RegistryLike) -> RegistryLike:
 def get_client(registry: str | OpenClient) -> RegistryClient:
     """Return the client of this process for an address or function, opened at its first use.
 
-    The one that was not asked for longest goes when there are too many. Whoever got it before may go on to use it;
-    a `SchemaRegistryClient` closes its connections when the last one has let go of it.
+    When there are more than `MAX_CLIENTS`, the least recently used one is dropped. Code that still holds it can go on
+    using it; a `SchemaRegistryClient` closes its connections when its last user has released it.
     """
     named = as_picklable(registry)
     key = named.name if isinstance(named, ClientFactory) else str(named)
@@ -155,7 +155,7 @@ def get_client(registry: str | OpenClient) -> RegistryClient:
         if key in _OPENED:
             _OPENED.move_to_end(key)
             return _OPENED[key]
-    # Not under the lock: a function may take long, or get another client.
+    # Not under the lock, because a function can take long, or get another client.
     opened = SchemaRegistryClient(registry) if isinstance(registry, str) else registry()
     with _OPENED_LOCK:
         client = _OPENED.setdefault(key, opened)
@@ -170,11 +170,11 @@ def get_client(registry: str | OpenClient) -> RegistryClient:
 
 
 UNKNOWN_TTL = 30.0
-"""Seconds for which an id the registry did not know is not asked for again by the same process."""
+"""Seconds for which a process does not ask again for an id that the registry did not know."""
 
 
 class PinnedSchemas(msgspec.Struct, frozen=True):
-    """The schemas one plan or one batch works with; the same everywhere, whatever is registered meanwhile."""
+    """The schemas that one plan or one batch works with. They stay the same, whatever is registered meanwhile."""
 
     subject: str
     snapshot: SchemaSnapshot
@@ -182,19 +182,21 @@ class PinnedSchemas(msgspec.Struct, frozen=True):
 
     @property
     def reader_version(self) -> int:
-        """Number of the reader's version in the subject; 0 for a text given by hand."""
+        """Version number of the reader's schema in the subject; 0 for a schema given as text."""
         return self.reader.version
 
     @property
     def versions(self) -> dict[int, int]:
-        """Newest version number of the subject by schema id."""
+        """Newest version number in the subject for each schema id."""
         mine = [schema for schema in self.snapshot.schemas if schema.subject == self.subject]
         return {schema.id: schema.version for schema in sorted(mine, key=lambda schema: schema.version)}
 
 
 ReaderLike: TypeAlias = "str | int | Path | Schema | ResolvedSchema"
-"""The reader's schema: `latest`, a version number, the text of a schema in the subject's format, a file with such a
-text, or a `Schema`, which says its format and what it refers to."""
+"""The reader's schema: `latest`, a version number, a schema's text in the subject's format, a file, or a `Schema`.
+
+A file contains the text of a schema. A `Schema` names its format and its references.
+"""
 
 _WORD = re.compile(r"[\w.-]*")
 
@@ -202,9 +204,9 @@ _WORD = re.compile(r"[\w.-]*")
 def pin_schemas(
     registry: RegistryLike, subject: str, reader: ReaderLike = "latest", *, patience: float = 0.0
 ) -> PinnedSchemas:
-    """Pin the subject's versions now; no subject is '' and needs a reader that is a schema.
+    """Pin the subject's versions now. The subject '' means none, and then the reader must be a schema.
 
-    patience   seconds a registry that does not answer is asked again
+    patience   seconds for which requests are repeated to a registry that does not answer
     Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `OSError` for a file that cannot be read.
     """
     snapshot = _load_snapshot(registry, subject, patience)
@@ -235,9 +237,9 @@ def _format_of(snapshot: SchemaSnapshot, subject: str) -> str:
 
 
 def resolve_references(registry: RegistryLike, schema: Schema | ResolvedSchema, context: str = "") -> ResolvedSchema:
-    """Return a schema with all it refers to.
+    """Return a schema with all schemas that it refers to.
 
-    Raises `Invalid` for references beside a snapshot, which cannot follow them.
+    Raises `Invalid` for a schema with references if the registry is a snapshot, which cannot resolve them.
     """
     if isinstance(schema, ResolvedSchema):
         return schema
@@ -249,7 +251,7 @@ def resolve_references(registry: RegistryLike, schema: Schema | ResolvedSchema, 
 
 
 def parse_avro(schema: ResolvedSchema) -> AvroSchema:
-    """Return the schema as the Avro format reads it. Raises `DataError` when it is not Avro or does not parse."""
+    """Return the parsed Avro schema. Raises `DataError` when it is not Avro or does not parse."""
     if schema.schema_type != "AVRO":
         raise DataError(f"its format is {schema.schema_type}, Avro is needed")
     references = {name: text.encode() for name, text in schema.references.items()}
@@ -260,10 +262,11 @@ def parse_avro(schema: ResolvedSchema) -> AvroSchema:
 
 
 class SchemaLookup:
-    """Schemas by id for an engine: the pinned ones, then the registry, once per id. Ids count in the subject's context.
+    """Schemas by id for an engine: the pinned ones, then those of the registry, each asked for once.
 
-    `met` collects the ids that were asked for, with the pinned ones among them. patience is for a registry that does
-    not answer, in seconds; subjects are those of the pin, where it is made of several.
+    Ids belong to the subject's context. `requested_ids` collects the ids that were looked up, including pinned ones.
+    `patience` is the number of seconds for which requests are repeated to a registry that does not answer. `subjects`
+    are the subjects of the pin, if it has several.
     """
 
     def __init__(
@@ -289,7 +292,10 @@ class SchemaLookup:
         self.requested_ids: set[int] = set()
 
     def __call__(self, number: int) -> AvroSchema | None:
-        """See `engines.base.FindWriter`. Raises `RegistryUnreachable` when an id that is not pinned gets no answer."""
+        """Return the parsed schema of an id, or None if there is none; see `engines.base.FindWriter`.
+
+        Raises `RegistryUnreachable` when the registry does not answer for an id that is not pinned.
+        """
         schema = self.find_schema(number)
         if schema is None:
             return None
@@ -298,7 +304,10 @@ class SchemaLookup:
         return self._parsed[number]
 
     def find_schema(self, number: int | UUID) -> ResolvedSchema | None:
-        """Return the schema of an id or a guid, None when there is none. Raises likewise."""
+        """Return the schema of an id or a guid, or None if there is none.
+
+        Raises `RegistryUnreachable` when the registry does not answer for an id that is not pinned.
+        """
         if isinstance(number, int):
             self.requested_ids.add(number)
         if number not in self._found:
@@ -311,9 +320,9 @@ class SchemaLookup:
     def query(
         self, key: object, question: Callable[[RegistryClient], T], absent: type[NotFound] = ContentNotFound
     ) -> T | None:
-        """Return the registry's answer; None for the error absent, after which it is not asked again for a while.
+        """Return the registry's answer, or None for the error `absent`, which is remembered for `UNKNOWN_TTL` seconds.
 
-        Raises `RegistryUnreachable` and whatever else the registry refuses with.
+        Raises `RegistryUnreachable` and any other error of the registry.
         """
         registry = self.registry
         if isinstance(registry, SchemaSnapshot) or self._clock() < self._unknown.get(key, 0):
@@ -325,5 +334,5 @@ class SchemaLookup:
             return None
 
     def remember_unknown(self, key: object) -> None:
-        """Do not ask this again for a while: the answer was of no use."""
+        """Do not ask for this key again for `UNKNOWN_TTL` seconds, because the answer was not usable."""
         self._unknown[key] = self._clock() + UNKNOWN_TTL

@@ -2,8 +2,8 @@
 
     from stele.spark import sql
     sql(spark, "CREATE STREAM orders WITH (topic='orders', bootstrap='broker:9092', registry='http://registry:8081')")
-    sql(spark, "SELECT id, place.city FROM orders").show()                   # as it is now
-    query = sql(spark, "SELECT STREAM * FROM orders").writeStream…           # as it grows
+    sql(spark, "SELECT id, place.city FROM orders").show()                   # the records that are there now
+    query = sql(spark, "SELECT STREAM * FROM orders").writeStream…           # and new ones as they arrive
 
 A stream names where its records are (`connectors`) and how they are read (`options`). Its table is the result of
 `from_registry` with the columns of the version that is newest when a query is planned.

@@ -1,4 +1,4 @@
-"""Where the records of streams are, and how Spark reads and writes them there."""
+"""Connectors: where the records of a stream are, and how Spark reads and writes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _GLOB: Final = frozenset("*?[{")
 
 
 class Connector(Protocol):
-    """A place of records. column has them, headers their headers ('' where there are none)."""
+    """Reads and writes the records of one stream at one place.
+
+    `column` is the column with the records, and `headers` the column with their headers ('' if there are none).
+    """
 
     @property
     def column(self) -> str:
@@ -32,29 +35,29 @@ class Connector(Protocol):
 
     @property
     def headers(self) -> str:
-        """The column with headers of records; '' for none."""
+        """The column with the headers of the records; '' for none."""
         ...
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """Return the records with all that is beside them. Raises `Invalid`, `NotFound`."""
+        """Return the records with all other columns of the source. Raises `Invalid`, `NotFound`."""
         ...
 
     def write(self, df: DataFrame) -> None:
-        """Add records; df has the column of the records, binary, and others. Raises `Invalid`."""
+        """Append records; df has the binary column of the records, and others. Raises `Invalid`."""
         ...
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """Columns beside the records that can be written, and whether all of them must be."""
+        """Return the other columns that can be written beside the records, and whether all of them must be written."""
         ...
 
     def __str__(self) -> str:
-        """The place in a few words, without secrets."""
+        """Return a short description of the place, without secrets."""
         ...
 
 
 @dataclass(frozen=True)
 class KafkaConnector:
-    """A topic, through Spark's connector for Kafka. starting is `earliest`, `latest` or JSON of offsets."""
+    """A topic, through Spark's Kafka connector. `starting` is `earliest`, `latest` or JSON of offsets."""
 
     topic: str
     bootstrap: str
@@ -64,7 +67,7 @@ class KafkaConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Connector`."""
+        """Read the topic; see `Connector`. A batch query with `starting` `latest` reads from the earliest offset."""
         start = self.starting
         if start not in {EARLIEST, LATEST} and not start.lstrip().startswith("{"):
             raise Invalid(f"starting is earliest, latest or the JSON of offsets, not {start!r}")
@@ -80,13 +83,13 @@ class KafkaConnector:
             return df
 
     def write(self, df: DataFrame) -> None:
-        """See `Connector`."""
+        """Append records to the topic; see `Connector`."""
         own = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic}
         with _explain_missing_kafka():
             df.withColumnRenamed(self.column, "value").write.format("kafka").options(**own, **self._more(own)).save()
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Connector`."""
+        """Return key, partition and headers, which are optional; see `Connector`."""
         del spark
         return ("key", "partition", "headers"), False
 
@@ -100,7 +103,7 @@ class KafkaConnector:
 
 @contextmanager
 def _explain_missing_kafka() -> Iterator[None]:
-    """Say what is missing when Spark has no connector for Kafka."""
+    """Raise `Invalid` with the package to add when Spark has no Kafka connector."""
     from pyspark import __version__
     from pyspark.errors import AnalysisException
 
@@ -128,7 +131,7 @@ class FilesConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Connector`. An empty folder is a stream without records so far."""
+        """Read the files; see `Connector`. An empty folder is a stream without records."""
         _require_earliest(self.starting)
         if "://" not in self.path and not set(self.path) & _GLOB and not Path(self.path).exists():
             raise NotFound(f"there is nothing at {self.path} to read records from")
@@ -139,7 +142,7 @@ class FilesConnector:
         return self._bytes(df)
 
     def write(self, df: DataFrame) -> None:
-        """See `Connector`."""
+        """Append records as new files; see `Connector`."""
         from pyspark.sql import functions as f
 
         if self.format.lower() == "binaryfile":
@@ -150,7 +153,7 @@ class FilesConnector:
         (writer.option("header", "true") if self.format.lower() == "csv" else writer).save(self.path)
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Connector`: files of one folder have the same columns."""
+        """Return all other columns, which are required, because files of one folder have the same columns."""
         return _columns_beside(self, spark), True
 
     def _reader(self, reader: Any) -> Any:
@@ -164,7 +167,7 @@ class FilesConnector:
         return f"{quote_name(self.column)} {'string' if self._text() else 'binary'}"
 
     def _has_files(self) -> bool:
-        """Whether there is a file to learn the columns from, as far as one can see from here."""
+        """Return whether there is a file to learn the columns from. True for a path that is not a local folder."""
         folder = Path(self.path)
         if not folder.is_dir():
             return True
@@ -184,7 +187,7 @@ class FilesConnector:
 
 @dataclass(frozen=True)
 class SourceConnector:
-    """Any source Spark knows, by its name, with its own options."""
+    """Any Spark data source, by its format name, with its own options."""
 
     format: str
     options: Mapping[str, str]
@@ -193,16 +196,16 @@ class SourceConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Connector`."""
+        """Read the source; see `Connector`."""
         reader = _start_reading(self.starting, spark, streaming=streaming)
         return reader.format(self.format).options(**self.options).load()
 
     def write(self, df: DataFrame) -> None:
-        """See `Connector`."""
+        """Append records to the source; see `Connector`."""
         df.write.format(self.format).mode("append").options(**self.options).save()
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Connector`."""
+        """Return all other columns, which are optional; see `Connector`."""
         return _columns_beside(self, spark), False
 
     def __str__(self) -> str:
@@ -220,15 +223,15 @@ class TableConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Connector`."""
+        """Read the table; see `Connector`."""
         return _start_reading(self.starting, spark, streaming=streaming).options(**self.options).table(self.name)
 
     def write(self, df: DataFrame) -> None:
-        """See `Connector`."""
+        """Append records to the table; see `Connector`."""
         df.write.mode("append").options(**self.options).saveAsTable(self.name)
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Connector`."""
+        """Return all other columns, which are required; see `Connector`."""
         return _columns_beside(self, spark), True
 
     def __str__(self) -> str:
@@ -236,7 +239,10 @@ class TableConnector:
 
 
 def _is_hidden(path: Path) -> bool:
-    """Whether Spark passes over a file: its name, or that of a folder on the way, begins so and is no partition."""
+    """Return whether Spark ignores a file, because a part of its path is hidden.
+
+    A part is hidden if it begins with `.`, or with `_` and is no partition (`_name=value`).
+    """
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.parts)
 
 
@@ -245,7 +251,7 @@ def _columns_beside(connector: Connector, spark: SparkSession) -> tuple[str, ...
 
 
 def _start_reading(starting: str, spark: SparkSession, *, streaming: bool) -> DataFrameReader | DataStreamReader:
-    """Return the session's reader. Raises `Invalid` for a place that can only be read from its beginning."""
+    """Return the session's reader. Raises `Invalid` unless `starting` is `earliest`."""
     _require_earliest(starting)
     return spark.readStream if streaming else spark.read
 

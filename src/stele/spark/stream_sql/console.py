@@ -1,4 +1,4 @@
-"""What the shell and notebooks share: foreground streaming queries, and one-sentence errors of statements."""
+"""What the shell and notebooks share: streaming queries in the foreground, and error messages of one sentence."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class StatementFailed(SteleError):
-    """Spark refused a statement, or failed at it."""
+    """Raised when Spark rejects a statement or fails to run it."""
 
 
 @contextmanager
 def translate_failures(spark: SparkSession, piece: StatementText) -> Iterator[None]:
-    """Turn what Spark raises for a statement into `StatementFailed`; errors of this package stay as they are."""
+    """Turn Spark's exceptions for a statement into `StatementFailed`. Stele's own exceptions pass unchanged."""
     try:
         with spark_failures():
             yield
@@ -45,7 +45,7 @@ def silence_spark(spark: SparkSession) -> None:
 
 
 def _describe_failure(spark: SparkSession, piece: StatementText, failed: JobFailed) -> str:
-    """Return one sentence, after the line and column of the statement where Spark knows them."""
+    """Return the error in one sentence, with the line and column in the statement if Spark knows them."""
     from pyspark.errors import PySparkException
 
     error = failed.__cause__
@@ -61,13 +61,13 @@ def _describe_failure(spark: SparkSession, piece: StatementText, failed: JobFail
 
 
 def _strip_codes(error: PySparkException, sentence: str) -> str:
-    """Return a sentence of Spark without the condition before it and the SQL state behind it."""
+    """Return a message of Spark without the error condition before it and the SQL state after it."""
     sentence = sentence.removeprefix(f"[{error.getCondition()}] ").removesuffix(f"SQLSTATE: {error.getSqlState()}")
     return " ".join(sentence.split())
 
 
 def _context_offset(error: PySparkException) -> int | None:
-    """Return where in the text that Spark was given the failed expression begins, if Spark says so."""
+    """Return the offset of the failed expression in the text that Spark was given, or None if it is unknown."""
     from pyspark.errors.exceptions.base import QueryContextType
 
     contexts = (context for context in error.getQueryContext() if context.contextType() is QueryContextType.SQL)
@@ -76,7 +76,7 @@ def _context_offset(error: PySparkException) -> int | None:
 
 
 def _parse_position(error: PySparkException, query: RewrittenQuery) -> tuple[int, int] | None:
-    """Return the place of a syntax error, for which Spark has no context: only its exception in the JVM knows it."""
+    """Return line and column of a syntax error from the exception in the JVM, as Spark gives no context for it."""
     from pyspark.errors import ParseException
 
     origin = getattr(error, "_origin", None)
@@ -86,13 +86,13 @@ def _parse_position(error: PySparkException, query: RewrittenQuery) -> tuple[int
 
 
 _MODES: Final = ("append", "update", "complete")
-_WAIT: Final = 1  # second between looks at Ctrl-C
+_WAIT: Final = 1  # seconds between checks for Ctrl-C
 
 
 def follow_stream(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool = False) -> None:
     """Run a streaming DataFrame until it ends or Ctrl-C stops it.
 
-    Aggregates are shown as they change.
+    Aggregates are shown each time they change.
 
     Args:
         df: A streaming DataFrame.
@@ -114,7 +114,7 @@ def follow_stream(df: DataFrame, show: Callable[[DataFrame, int], None], *, avai
 
 @contextmanager
 def _note_interrupts() -> Iterator[Event]:
-    """Set an event on Ctrl-C. PySpark's own handler would interrupt a call to the JVM and show its stack."""
+    """Yield an event that Ctrl-C sets. PySpark's own handler would interrupt a JVM call and print a stack trace."""
     interrupt = Event()
     if current_thread() is not main_thread():
         yield interrupt

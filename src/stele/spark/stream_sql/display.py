@@ -1,4 +1,4 @@
-"""Rows for eyes and programs: a grid of text, a table of HTML, lines of JSON, CSV."""
+"""Rows as text: a grid, an HTML table, lines of JSON, or CSV."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WIDEST: Final = 60
-"""Characters of a cell that a grid or an HTML table shows."""
+"""Maximum number of characters of a cell in a grid or an HTML table."""
 
 _LONGEST: Final = 1000
-"""Characters of a value in a line of its own."""
+"""Maximum number of characters of a value that has a line of its own."""
 _WRAPPING: Final = Console()
-"""What rich asks how to break lines."""
+"""Console that rich needs to break lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """The first rows of a DataFrame; more: there are others."""
+    """The first rows of a DataFrame; `more` is true if there are further rows."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
@@ -40,14 +40,14 @@ class FirstRows:
 
 
 def take_first_rows(df: DataFrame, most: int) -> FirstRows:
-    """At most so many rows of a batch DataFrame; 0: all. Raises what Spark raises."""
+    """Return at most `most` rows of a batch DataFrame; 0 returns all. Raises what Spark raises."""
     taken = df.limit(most + 1).collect() if most else df.collect()
     rows = [tuple(row) for row in taken]
     return FirstRows(tuple(df.columns), rows[:most] if most else rows, more=bool(most) and len(rows) > most)
 
 
 def format_grid(rows: FirstRows) -> str:
-    """Columns side by side under their names, and how many rows these are."""
+    """Return the rows as a grid under the column names, and a last line with the number of rows."""
     lines = [
         [_clean_cell(name) for name in rows.columns],
         *([_clean_cell(_value_text(each)) for each in row] for row in rows.rows),
@@ -59,7 +59,7 @@ def format_grid(rows: FirstRows) -> str:
 
 
 def format_rows(rows: FirstRows, width: int) -> str:
-    """Return a grid if its lines fit into so many columns; else each row as a block, with a value in a line."""
+    """Return a grid if it fits into `width` characters, else one block per row with one line per value."""
     grid = format_grid(rows)
     if not rows.rows or max(map(cell_len, grid.splitlines())) <= width:
         return grid
@@ -76,7 +76,7 @@ def format_rows(rows: FirstRows, width: int) -> str:
 
 
 def _format_value(name: str, value: str, width: int) -> Iterator[str]:
-    """Yield the lines of a value behind its name, broken between words where they are too long."""
+    """Yield the lines of a value after its name, broken between words if they are too long."""
     margin = f"  {name} | "
     room = max(width - cell_len(margin), 1)
     for line in Text(value).wrap(_WRAPPING, room, overflow="fold") or [Text()]:
@@ -85,7 +85,7 @@ def _format_value(name: str, value: str, width: int) -> Iterator[str]:
 
 
 def format_html(first_rows: FirstRows) -> str:
-    """Return the same as an HTML table, everything in it escaped."""
+    """Return the rows as an HTML table with all text escaped."""
     rows = [[_clean_cell(_value_text(each)) for each in row] for row in first_rows.rows]
     columns = [_clean_cell(name) for name in first_rows.columns]
     return render_template(
@@ -94,14 +94,14 @@ def format_html(first_rows: FirstRows) -> str:
 
 
 def format_json_lines(rows: FirstRows) -> Iterator[str]:
-    """Return each row as one JSON object. A name that stands twice gets a number behind it; bytes are base64."""
+    """Yield each row as one JSON object. A repeated column name gets a number as suffix; bytes are base64."""
     names = list(_distinct_names(rows.columns))
     for row in rows.rows:
         yield msgspec.json.encode(dict(zip(names, map(_json_value, row), strict=True))).decode()
 
 
 def format_csv(rows: FirstRows, *, head: bool) -> str:
-    """Return the rows as CSV, under their names if asked; null is empty, parts are JSON."""
+    """Return the rows as CSV, with a header line if `head` is set; null is empty, nested values are JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if head:
@@ -116,7 +116,7 @@ def _count_line(rows: FirstRows) -> str:
 
 
 def _clean_cell(text: str, widest: int = WIDEST) -> str:
-    """On one line, without what a terminal would obey, and not too wide."""
+    """Return the text on one line, with control characters escaped, and cut to the maximum width."""
     clean = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text[: widest + 1])
     return clean if len(clean) <= widest else clean[: widest - 1] + "…"
 
@@ -135,7 +135,7 @@ def _value_text(value: Any, most_bytes: int = WIDEST) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """Return a value of Spark's as JSON has it."""
+    """Return a Spark value in a form that JSON can hold."""
     match value:
         case None | bool() | str() | float():
             return value

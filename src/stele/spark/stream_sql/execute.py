@@ -1,4 +1,4 @@
-"""Execute statements: those about streams here, all others by Spark, with the streams they name as views.
+"""Run SQL statements: Stele runs those about streams; Spark runs all others, with the streams they name as views.
 
 `INSERT INTO` a stream matches columns with fields, casts them, encodes records and writes them.
 """
@@ -48,7 +48,7 @@ _HEADERS: Final = "$headers"
 def insert_rows(spark: SparkSession, stream: RegisteredStream, df: DataFrame, columns: Sequence[str] = ()) -> None:
     """Append the rows of a batch DataFrame to a stream, encoded with the newest version.
 
-    Raises what `to_registry` raises, and:
+    Raises what `to_registry` raises, and the errors below.
 
     Args:
         spark: The session.
@@ -116,7 +116,7 @@ def _newest_columns(stream: RegisteredStream) -> dict[str, DataType]:
 def _match_targets(
     columns: Sequence[str], count: int, fields: dict[str, DataType], source_columns: Sequence[str], name: str
 ) -> list[str]:
-    """Return the field, or the column of the source with `_`, that each column fills."""
+    """Return the name that each column fills: a field, or a column of the source with the prefix `_`."""
     if len(columns) != count:
         raise Invalid(f"the query has {count} columns, and {len(columns)} are to be filled: {', '.join(columns)}")
     known = {each.lower(): each for each in (*source_columns, *fields)}
@@ -132,7 +132,7 @@ def _match_targets(
 
 
 def _cast_columns(df: DataFrame, targets: Sequence[str], fields: dict[str, DataType]) -> DataFrame:
-    """Rename the columns; cast numbers, and types that fit without loss, to the type of their field."""
+    """Rename the columns and cast them to their fields' types, if both are numbers or the cast loses nothing."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import NumericType
 
@@ -153,12 +153,13 @@ _SHOWN: Final = "name string, subject string, records string, mode string"
 
 
 def sql(spark: SparkSession, text: str, args: Mapping[str, Any] | None = None) -> DataFrame:
-    """Run one statement, about streams or any of Spark's, and give its rows; streaming ones for `SELECT STREAM`.
+    """Run one SQL statement, of Stele or of Spark, and return its rows. `SELECT STREAM` returns a streaming DataFrame.
 
-    args  values for `:names` in a statement of Spark's
+    args  values for `:names` in a Spark statement
 
-    Raises `StatementInvalid` for what cannot be read, and for several statements; `OptionInvalid` and `ColumnInvalid`
-    become one, with the place. Else what `create_stream` and its kin raise, and Spark's own errors for its statements.
+    Raises `StatementInvalid`, with line and column, for a syntax error, a wrong option or column, and more than one
+    statement. Also raises what `create_stream`, `drop_stream`, `describe_stream` and `insert_rows` raise, and Spark's
+    own errors for its statements.
     """
     pieces = split_statements(text)
     if len(pieces) != 1:
@@ -169,7 +170,7 @@ def sql(spark: SparkSession, text: str, args: Mapping[str, Any] | None = None) -
 
 
 def script(spark: SparkSession, text: str) -> list[DataFrame]:
-    """Run statements parted by `;` and give the rows of each. The first error ends it; see `sql`."""
+    """Run statements separated by `;` and return the rows of each. The first error stops the script; see `sql`."""
     return [run_statement(spark, piece) for piece in split_statements(text)]
 
 
@@ -197,9 +198,9 @@ def run_statement(spark: SparkSession, piece: StatementText, args: Mapping[str, 
 
 
 def rewrite_for_spark(spark: SparkSession, piece: StatementText) -> RewrittenQuery:
-    """Return the query a statement hands to Spark, with the way back from places in it.
+    """Return the query that a statement passes to Spark, with the mapping of its positions to the original text.
 
-    The way back leads to the statement, or to the query of an INSERT.
+    For an INSERT into a stream this is only the query after INSERT.
     """
     statement = parse_statement(piece)
     if isinstance(statement, InsertInto) and (statement.says_stream or _is_stream(spark, statement.name)):
@@ -247,7 +248,7 @@ def _with_position(piece: StatementText, at: int | None, error: Invalid) -> Inva
 
 
 def _at_name(piece: StatementText, name: str, error: StreamNotFound) -> StreamNotFound | StatementInvalid:
-    """Return the error with the place of the name in the statement."""
+    """Return the error with the position of the name in the statement."""
     for token in piece.tokens:
         if token.name is not None and token.name.lower() == name.lower():
             return StatementInvalid(str(error), *line_and_column(piece.text, token.start))

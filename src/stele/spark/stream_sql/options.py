@@ -41,7 +41,7 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "format.thrift-package": (),
     "update-mode": (),
 }
-"""Names of options with their aliases. Case does not count, and `_` equals `-`."""
+"""Names of options with their aliases. Names are not case-sensitive, and `_` equals `-`."""
 PASSED: Final = ("kafka.", "option.")
 """Prefixes of options that are passed on: to Kafka's client, and to Spark's source."""
 SETTINGS: Final = ("stele.", "spark.stele.")
@@ -49,14 +49,14 @@ SETTINGS: Final = ("stele.", "spark.stele.")
 
 MODES: Final = ("FAILFAST", "PERMISSIVE", "DEADLETTER")
 _DEFAULTS: Final = {"registry", "bootstrap", "wire", "mode", "rules", "engine", "patience", "extras"}
-"""Options that a setting may set for all streams."""
+"""Options for which a session setting can give a default for all streams."""
 _NAMES: Final = {other: name for name, others in OPTIONS.items() for other in (name, *others)}
 _SCOPED: Final = re.compile(r"([^/]+)/([^/]+)")
 _WAYS: Final = ("path", "source", "table", "topic")
 
 
 class OptionInvalid(Invalid):
-    """An option is invalid; `option` is its name as it was written."""
+    """Raised when an option is invalid; `option` is its name as it was written."""
 
     def __init__(self, why: str, option: str) -> None:
         super().__init__(why)
@@ -71,8 +71,8 @@ class StreamOptions:
     """How a stream is read: its connector, and the arguments of `from_registry`.
 
     Attributes:
-        connector: Where the records are.
-        registry: Address of the registry; '' where none was set.
+        connector: The connector to its records.
+        registry: Address of the registry; '' if none was set.
         subjects: One subject; several, each of which becomes a struct; or none, for records of any type.
         format_type: The required schema format in capitals; '' for any.
         extras: Whether columns of the source beside the records are columns of the stream.
@@ -154,11 +154,11 @@ def resolve_options(name: str, options: Mapping[str, str], settings: Mapping[str
     Args:
         name: Name of the stream.
         options: Options as they were written.
-        settings: Settings of the session; those with a prefix of `SETTINGS` count.
+        settings: Settings of the session; only those with a prefix of `SETTINGS` are used.
 
     Raises:
         OptionInvalid: If an option is unknown or has a wrong value.
-        Invalid: If no option says where the records are.
+        Invalid: If no option names where the records are.
     """
     merged = _MergedOptions(options, settings)
     _check_words(merged)
@@ -182,7 +182,10 @@ def resolve_options(name: str, options: Mapping[str, str], settings: Mapping[str
 
 
 def _canonical_name(written: str) -> tuple[str, str, str]:
-    """Return the canonical name of an option, or the prefix of one that is passed on and the rest of its name."""
+    """Return canonical name, prefix and rest of an option's name; all are '' if the option is unknown.
+
+    A known option has only the canonical name. An option that is passed on has only the prefix and the rest.
+    """
     name = written.strip().lower().replace("_", "-")
     if name in _NAMES:
         return _NAMES[name], "", ""
@@ -198,7 +201,7 @@ def _setting_defaults(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _own_settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
-    """Return the settings with our prefixes, without them; `stele.x` wins over `spark.stele.x`."""
+    """Return the settings that have Stele's prefixes, without the prefix; `stele.x` overrides `spark.stele.x`."""
     own: dict[str, str] = {}
     for prefix in reversed(SETTINGS):
         begin = prefix + inner
@@ -248,14 +251,14 @@ def _parse_recursion(merged: _MergedOptions) -> int:
 
 
 def _message_name(merged: _MergedOptions) -> str:
-    """Return the message to read. Of a Java class that is its name without the package."""
+    """Return the message to read. If a Java class was given, this is its name without the package."""
     message = merged.get("message")
     written = merged.written.get("message", "")
     return message if written.lower() == "message" else message.rpartition(".")[2]
 
 
 def _parse_subjects(name: str, merged: _MergedOptions) -> tuple[str, ...]:
-    """Return the subjects that were set, or the subject of the topic's values."""
+    """Return the subjects that were set, or by default the subject of the topic's values."""
     subject = merged.values.get("subject")
     if subject is None:
         return (f"{merged.get('topic') or name}-value",)
@@ -268,7 +271,7 @@ def _parse_subjects(name: str, merged: _MergedOptions) -> tuple[str, ...]:
 
 
 def _make_connector(name: str, merged: _MergedOptions, wire: str) -> Connector:
-    """Return the connector for the records. Raises `Invalid` when no option names a place."""
+    """Return the connector to the records. Raises `Invalid` when no option names where they are."""
     from stele.spark.wires import get_wire
 
     passed = merged.passed["option."]

@@ -24,7 +24,7 @@ from stele.spark.stream_sql.tokens import (
 
 @dataclass(frozen=True, slots=True)
 class RequestedColumn:
-    """A column of a column list: its type in Spark's words, and where it stands in the text."""
+    """A column of a column list: its name, its type as it is written, its comment, and its offset in the text."""
 
     name: str
     type: str
@@ -38,7 +38,7 @@ class RequestedColumn:
 
 @dataclass(frozen=True, slots=True)
 class OptionSetting:
-    """An option of `WITH`, as it is written, and where."""
+    """An option of `WITH` as it is written, and its offset in the text."""
 
     name: str
     value: str
@@ -68,7 +68,10 @@ class CreateStream:
 
 @dataclass(frozen=True, slots=True)
 class DropStream:
-    """`DROP STREAM [IF EXISTS] name`. sure: it says STREAM; otherwise it is one only if a stream has the name."""
+    """`DROP STREAM [IF EXISTS] name`.
+
+    `says_stream` is false for `DROP TABLE` and `DROP VIEW`, which are a DropStream only if a stream has the name.
+    """
 
     name: str
     if_exists: bool = False
@@ -82,7 +85,7 @@ class DropStream:
 
 @dataclass(frozen=True, slots=True)
 class ShowStreams:
-    """`SHOW STREAMS`."""
+    """The statement `SHOW STREAMS`."""
 
     def __str__(self) -> str:
         return "SHOW STREAMS"
@@ -90,7 +93,7 @@ class ShowStreams:
 
 @dataclass(frozen=True, slots=True)
 class DescribeStream:
-    """`DESCRIBE [STREAM] name`. sure: see `DropStream`."""
+    """`DESCRIBE [STREAM] name`. For `says_stream` see `DropStream`."""
 
     name: str
     says_stream: bool = True
@@ -101,7 +104,10 @@ class DescribeStream:
 
 @dataclass(frozen=True, slots=True)
 class InsertInto:
-    """`INSERT INTO [STREAM] name [BY NAME | (columns)] query`. sure: see `DropStream`; at: where the query begins."""
+    """`INSERT INTO [STREAM] name [BY NAME | (columns)] query`.
+
+    For `says_stream` see `DropStream`. `at` is the offset of the query in the text.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -119,7 +125,7 @@ class InsertInto:
 
 @dataclass(frozen=True, slots=True)
 class SparkStatement:
-    """Anything else: what Spark makes of it, streams of the query put in."""
+    """Any other statement, which Spark runs after the names of streams are replaced."""
 
     text: str
 
@@ -163,25 +169,25 @@ class _Parser:
         self.next = 0
 
     def peek_token(self, ahead: int = 0) -> SqlToken:
-        """Return a token ahead; an empty mark after the last one."""
+        """Return the next token, or a later one, without moving on; an empty mark after the last one."""
         at = self.next + ahead
         return self.tokens[at] if at < len(self.tokens) else _END
 
     def take_token(self) -> SqlToken:
-        """Return the next token and go past it."""
+        """Return the next token and move on."""
         token = self.peek_token()
         self.next += 1
         return token
 
     def take_words(self, *words: str) -> bool:
-        """Go past these words if they come next. Returns whether they do."""
+        """Move past these words if they come next. Return whether they do."""
         if any(self.peek_token(n).word != word for n, word in enumerate(words)):
             return False
         self.next += len(words)
         return True
 
     def require_word(self, word: str, what: str = "") -> None:
-        """Go past a word or mark. Raises `StatementInvalid` if it does not come next."""
+        """Move past a word or mark. Raises `StatementInvalid` if it does not come next."""
         if not self.take_words(word):
             self.fail(f"{what or word} was expected")
 
@@ -193,7 +199,7 @@ class _Parser:
         raise StatementInvalid(f"{why}{suffix}", *line_and_column(self.text, at))
 
     def take_name(self, what: str) -> str:
-        """Return a name of one part and go past it."""
+        """Return a name of one part and move past it. Raises `StatementInvalid` for any other token."""
         name = self.peek_token().name
         if not name:
             self.fail(f"{what} was expected")
@@ -239,7 +245,7 @@ def _parse_create(parser: _Parser) -> Statement | None:
 
 
 def _is_create_with_options(parser: _Parser) -> bool:
-    """Return whether `name [(…)] WITH (` follows CREATE TABLE, which no Spark statement has."""
+    """Return whether `name [(…)] WITH (` follows CREATE TABLE. No Spark statement has this form."""
     at = 3 if [parser.peek_token(n).word for n in range(3)] == ["IF", "NOT", "EXISTS"] else 0
     at += 1
     while parser.peek_token(at).word == ".":
@@ -270,7 +276,7 @@ def _parse_column(parser: _Parser) -> RequestedColumn:
 
 
 def _parse_type(parser: _Parser, column: str) -> str:
-    """Return the text of a type, without needless spaces."""
+    """Return the text of a type without unnecessary spaces."""
     open_: list[str] = []
     written = ""
     before: SqlToken | None = None

@@ -1,12 +1,12 @@
-"""Where a query names streams, and the query as Spark takes it.
+"""Find the streams that a query names, and rewrite the query for Spark.
 
     SELECT * FROM orders                       batch: the view `orders`
     SELECT * FROM STREAM(orders) o             streaming: the view `orders$stream`
     SELECT * FROM STREAM orders                the same
     SELECT STREAM * FROM orders                every stream of the statement is streaming
 
-A column called stream is to be put in backquotes where it comes first in a SELECT. Names of common table expressions
-hide streams.
+A column named stream must be in backquotes if it comes first in a SELECT. The names of common table expressions hide
+streams of the same name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stele.spark.stream_sql.tokens import SqlToken, SqlTokenKind, StatementText,
 from stele.spark.types.names import quote_name
 
 STREAMING: Final = "$stream"
-"""Behind the name of a view: the same as it grows."""
+"""Suffix of the view that reads a stream as a streaming DataFrame."""
 
 _END: Final = SqlToken(SqlTokenKind.MARK, "", 0, 0)
 
@@ -40,7 +40,10 @@ _BEHIND_COLUMN: Final = _word_set(
 
 
 class StreamReference(NamedTuple):
-    """A stream in a FROM clause: the tokens, from the first (a STREAM, perhaps) to behind the last."""
+    """A stream in a FROM clause, with the range of its tokens: the first one, and the one after the last one.
+
+    The range includes the word STREAM and its parentheses.
+    """
 
     name: str
     first: int
@@ -56,7 +59,7 @@ class _TextEdit(NamedTuple):
 
 @dataclass(frozen=True)
 class RewrittenQuery:
-    """A query for Spark, the streams it reads, and the way back to the text it was made of."""
+    """A query for Spark, the streams that it reads, and the mapping of its positions to the original text."""
 
     text: str
     batch: frozenset[str]
@@ -65,7 +68,7 @@ class RewrittenQuery:
     changes: Sequence[_TextEdit] = field(repr=False)
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column in the original of an offset into the query for Spark."""
+        """Return line and column in the original text for an offset in the query for Spark."""
         shift = self.piece.tokens[0].start
         for start, end, text in self.changes:
             here = start - shift
@@ -77,13 +80,16 @@ class RewrittenQuery:
         return line_and_column(self.piece.text, min(offset + shift, len(self.piece.text)))
 
     def place_of(self, line: int, position: int) -> tuple[int, int]:
-        """Return the same of a line, from 1, and a position in it, from 0, as Spark says them."""
+        """Return line and column in the original text for a position in Spark's query.
+
+        `line` counts from 1 and `position` from 0, as in Spark's error messages.
+        """
         before = self.text.split("\n")[: line - 1]
         return self.place(sum(len(each) + 1 for each in before) + position)
 
 
 def rewrite_query(piece: StatementText, known: Collection[str]) -> RewrittenQuery:
-    """Return a query of Spark's for a piece of text. known are the names of streams, in lower case."""
+    """Return Spark's query for a statement. `known` are the names of streams, in lower case."""
     tokens = piece.tokens
     everywhere = [at for at in range(len(tokens)) if _is_select_stream(tokens, at)]
     hidden = set(_table_expression_names(tokens))
@@ -118,7 +124,7 @@ def _apply_edits(piece: StatementText, changes: Sequence[_TextEdit]) -> str:
 
 
 def _edit_to_streaming_view(tokens: Sequence[SqlToken], reference: StreamReference) -> _TextEdit:
-    """Return the streaming view, under the stream's own name unless the query gives another."""
+    """Return the edit that puts the streaming view in place, with the stream's name as alias if the query has none."""
     after = tokens[reference.end] if reference.end < len(tokens) else _END
     named = after.kind is SqlTokenKind.QUOTED or (after.kind is SqlTokenKind.WORD and after.word not in _NO_ALIAS)
     alias = "" if named else f" AS {quote_name(reference.name)}"
@@ -127,7 +133,7 @@ def _edit_to_streaming_view(tokens: Sequence[SqlToken], reference: StreamReferen
 
 
 def _is_select_stream(tokens: Sequence[SqlToken], at: int) -> bool:
-    """Whether this is the STREAM of `SELECT STREAM`, not a column of that name."""
+    """Return whether this is the STREAM of `SELECT STREAM`, not a column of that name."""
     if tokens[at].word != "STREAM" or not at or tokens[at - 1].word != "SELECT" or at + 1 == len(tokens):
         return False
     after = tokens[at + 1]
@@ -140,7 +146,7 @@ def _is_select_stream(tokens: Sequence[SqlToken], at: int) -> bool:
 
 
 def _table_expression_names(tokens: Sequence[SqlToken]) -> Iterator[str]:
-    """Names of common table expressions, in lower case."""
+    """Yield the names of common table expressions, in lower case."""
     for at, token in enumerate(tokens):
         if not at or tokens[at - 1].word not in {"WITH", "RECURSIVE", ","} or token.name is None:
             continue
@@ -156,7 +162,7 @@ def _table_expression_names(tokens: Sequence[SqlToken]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _ParenthesisLevel:
-    """What is known within one pair of parentheses."""
+    """State of the search within one pair of parentheses."""
 
     fresh: bool = True
     selecting: bool = False
@@ -165,7 +171,7 @@ class _ParenthesisLevel:
 
 
 def find_stream_references(tokens: Sequence[SqlToken], known: Collection[str]) -> Iterator[StreamReference]:
-    """Return the streams a query reads from: names of known ones where a relation stands."""
+    """Yield the streams that a query reads: names of known streams at positions where a relation can be."""
     levels = [_ParenthesisLevel()]
     merging = bool(tokens) and tokens[0].word == "MERGE"
     at = 0
@@ -183,7 +189,7 @@ def find_stream_references(tokens: Sequence[SqlToken], known: Collection[str]) -
 
 
 def _track_token(levels: list[_ParenthesisLevel], tokens: Sequence[SqlToken], at: int, *, merging: bool) -> None:
-    """What one token changes."""
+    """Update the levels for one token."""
     level, word = levels[-1], tokens[at].word
     if word == "(":
         levels.append(_ParenthesisLevel(listing=level.expecting, expecting=level.expecting))
@@ -208,7 +214,7 @@ def _track_token(levels: list[_ParenthesisLevel], tokens: Sequence[SqlToken], at
 
 
 def _reference_at(tokens: Sequence[SqlToken], at: int, known: Collection[str]) -> StreamReference | None:
-    """Return the stream that is named here, behind STREAM or STREAM( perhaps."""
+    """Return the stream named at this position, perhaps after STREAM or in STREAM(…), or None."""
 
     def find_name(place: int) -> str | None:
         name = tokens[place].name if place < len(tokens) else None

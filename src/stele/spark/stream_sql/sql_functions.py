@@ -8,10 +8,10 @@
     SELECT from_registry_any(value).json FROM raw                   -- JSON text (and `.type`) of any record
     SELECT * FROM from_registry(TABLE(raw), 'orders-value')         -- the columns of raw, value, schema_id, error
 
-Spark decides the type of a scalar function when it is registered, so there is one for each subject; register them
-again to see newer columns. The table function looks its subject up when a query is planned; it takes and gives rows one
-by one and has a tenth of the speed. All work in batch and streaming queries, of Spark Connect too.
-`register_sql_functions` also adds the source `stele`: see `stele.spark.datasource`.
+Spark fixes the type of a scalar function when it is registered, so each subject has its own function. Register the
+functions again to see newer columns. The table function looks up its subject when a query is planned. It processes rows
+one by one and has a tenth of the speed. All work in batch and streaming queries, and with Spark Connect.
+`register_sql_functions` also adds the data source `stele`: see `stele.spark.datasource`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GENERIC: Final = "from_registry_any"
 TABLE: Final = "from_registry"
 """Name of the table function."""
 _ADDED: Final = ("value", "schema_id", "error")
-_ROWS: Final = 1000  # of a table function that are decoded together
+_ROWS: Final = 1000  # number of rows that the table function decodes together
 
 
 def register_sql_functions(
@@ -54,15 +54,15 @@ def register_sql_functions(
 ) -> list[str]:
     """Register the functions for SQL and return their names.
 
-    The other arguments are those of `from_registry`. Wires with ids in headers work with `from_registry` of DataFrames
-    only. Raises what `from_registry` and `to_registry` raise, and `NotInstalled` before Spark 4.1.
+    Wires with ids in headers are not supported here; use `from_registry` of DataFrames for them. Raises what
+    `from_registry` and `to_registry` raise, and `NotInstalled` before Spark 4.1.
 
     Args:
         spark: The session in which the functions are registered.
         registry: As for `from_registry`.
         readers: Subjects by the name of the function that decodes their records. A bad record is null; the function
             with `_error` after its name returns the reason.
-        writers: Subjects by the name of the function that encodes a struct of columns by the newest version.
+        writers: Subjects by the name of the function that encodes a struct of columns with the newest version.
         wire: As for `from_registry`.
         message: As for `from_registry`.
         rules: As for `from_registry`.
@@ -102,7 +102,7 @@ def register_sql_functions(
 
 
 def _arrow_engine(engine: str) -> str:
-    """Return an engine that works on Arrow arrays."""
+    """Return an engine that works on Arrow arrays: `auto` in place of `jvm`, else the given one."""
     return "auto" if engine == "jvm" else engine
 
 
@@ -162,7 +162,7 @@ def _register_scalar(spark: SparkSession, name: str, function: Callable[[Any], A
 
 
 def _annotate_arrow(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Annotate a function as Spark expects it of one that takes and returns Arrow arrays."""
+    """Add the annotations by which Spark recognises a function over Arrow arrays."""
     import pyarrow as pa
 
     function.__annotations__ = {next(iter(function.__annotations__)): pa.Array, "return": pa.Array}
@@ -173,10 +173,10 @@ def _annotate_arrow(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _make_table_function(like: ReadPlan) -> type:
-    """Return the handler of `from_registry` in SQL: it reads like another plan, but the subject that a query names."""
+    """Return the handler of `from_registry` in SQL. It reads as `like` does, with the subject that a query names."""
 
     class FromRegistry:
-        """Turns rows with a column of records into the same rows with decoded values."""
+        """Replaces the column with records in each row by the decoded value, the schema id and the error."""
 
         def __init__(self) -> None:
             self._rows: list[Any] = []
@@ -199,7 +199,7 @@ def _make_table_function(like: ReadPlan) -> type:
             return AnalyzeResult(schema=StructType([*other_fields, *added]))
 
         def eval(self, rows: Any, subject: str, column: str = "value") -> Iterator[Any]:
-            """Collect a row; return decoded rows once there are enough."""
+            """Collect a row, and yield the decoded rows once there are `_ROWS` of them."""
             if self._decoder is None:
                 self._decoder, self._column = _plan_like(like, subject).decoder(), column
             self._rows.append(rows)
@@ -207,7 +207,7 @@ def _make_table_function(like: ReadPlan) -> type:
                 yield from self._flush()
 
         def terminate(self) -> Iterator[Any]:
-            """Return the remaining rows."""
+            """Yield the remaining rows, decoded."""
             if self._rows:
                 yield from self._flush()
 

@@ -1,6 +1,6 @@
 """Registered streams and the catalogue of a session: definitions, columns, and the views that queries read.
 
-A statement may list columns of the registered schema. Casts to the listed types lose no value.
+A statement can list columns of the registered schema. Casts to the listed types lose no value.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _TYPE_WORDS: Final = dict.fromkeys(_TEXTS, "STRING") | {
     "BYTES": "BINARY",
     "FLOATE": "FLOAT",
 }
-"""Spark's words for others: texts of limited length, and the types of RIP-42 that Spark calls otherwise.
+"""Spark's names for other type names: text types with a length, and the types of RIP-42 that Spark names differently.
 
 Source: docs/protocols/rocketmq.md#types
 """
 _DIGITS: Final = {"ByteType": 3, "ShortType": 5, "IntegerType": 10, "LongType": 19}
-"""Integer types, narrow ones first, with their greatest number of decimal digits."""
+"""Integer types, narrow ones first, with the number of decimal digits of their greatest value."""
 _EXACT: Final = {"FloatType": {"ByteType", "ShortType"}, "DoubleType": {"ByteType", "ShortType", "IntegerType"}}
 """Integer types whose every value a float or a double represents exactly."""
 _AS_TEXT: Final = {"BooleanType", "DateType", "TimestampType", "TimestampNTZType", "FloatType", "DoubleType", *_DIGITS}
 
 
 class ColumnInvalid(Invalid):
-    """A column of a column list is invalid; `column` is its name."""
+    """Raised when a column of a column list is invalid; `column` is its name."""
 
     def __init__(self, why: str, column: str) -> None:
         super().__init__(why)
@@ -63,9 +63,9 @@ def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Seque
     """Return the requested columns of a DataFrame, in the requested order.
 
     Args:
-        df: Has the columns under the same names; case does not count.
+        df: A DataFrame that has the columns under the same names; names are not case-sensitive.
         wanted: The requested columns.
-        free: Columns without a schema, whose bytes may be read as text.
+        free: Columns without a schema, whose bytes can be read as text.
         what: The owner of the columns, for error messages.
 
     Raises:
@@ -99,7 +99,10 @@ def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Seque
 
 
 def _parse_column_type(column: RequestedColumn) -> DataType:
-    """Return the type as Spark parses it. CHAR and VARCHAR become STRING, types of RIP-42 those of Spark."""
+    """Return the type as Spark parses it. CHAR and VARCHAR become STRING, types of RIP-42 become those of Spark.
+
+    Raises `ColumnInvalid` for a text that is not a type.
+    """
     from pyspark.errors import PySparkException
     from pyspark.sql.types import DataType
 
@@ -110,7 +113,7 @@ def _parse_column_type(column: RequestedColumn) -> DataType:
 
 
 def _write_spark_type(text: str) -> str:
-    """Return a type in Spark's words. Names of fields stay, also those that are words for types."""
+    """Return a type in Spark's syntax. Field names stay unchanged, even if they are also names of types."""
     tokens = list(iterate_tokens(text))
     words: list[str] = []
     open_: list[str] = []
@@ -178,21 +181,21 @@ def _class_name(kind: Any) -> str:
 
 
 DEAD: Final = "$dead"
-"""Behind the name of a stream: its records that could not be read, where mode is DEADLETTER."""
+"""Suffix of the view with the records of a stream that could not be read, in the mode DEADLETTER."""
 ID, ERROR = "_schema_id", "_error"
-"""Columns beside the record: what names the writer's schema, and what was wrong with the record."""
+"""Columns beside the record: the id of the writer's schema, or the wire's substitute, and the error of the record."""
 
-# names that no column has before it gets one with `_`
+# internal names, which no source column can have: those get the prefix `_`
 _VALUE, _ID, _RAW = "$value", "$id", "$raw"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTables:
-    """The tables of a stream, as the registry has it now.
+    """The tables of a stream, with the columns of the registry's present version.
 
     table   one row for each record
     dead    the records that could not be read, None unless mode is DEADLETTER
-    reader  what the columns are of; None where there are several subjects, or none
+    reader  the version that the columns come from; None with several subjects, or none
     """
 
     table: DataFrame
@@ -202,7 +205,7 @@ class StreamTables:
 
 @dataclass(frozen=True)
 class RegisteredStream:
-    """A stream under its name. columns are those to have; none: all there are. Made by `make_stream`."""
+    """A stream with its name. `columns` are the requested columns; empty means all. Made by `make_stream`."""
 
     name: str
     options: StreamOptions
@@ -211,14 +214,14 @@ class RegisteredStream:
 
     @property
     def subjects(self) -> str:
-        """The subjects it is read by, for people."""
+        """The subjects it is read by, separated by commas, `*` for any."""
         return ", ".join(self.options.subjects) or "*"
 
     def make_tables(self, spark: SparkSession, *, streaming: bool = False) -> StreamTables:
-        """Its tables, with the columns of the version that is newest now.
+        """Return the tables of the stream, with the columns of the version that is newest now.
 
         Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError`, `RulesRefused`, `Invalid`,
-        `NotFound`, `NotInstalled`, and what Spark raises for a place it cannot read.
+        `NotFound`, `NotInstalled`, and what Spark raises for a source that it cannot read.
         """
         how = self.options
         raw = self._rename_columns(how.connector.read(spark, streaming=streaming))
@@ -248,7 +251,7 @@ class RegisteredStream:
         return StreamTables(table, dead, None if several else reader)
 
     def _rename_columns(self, df: DataFrame) -> DataFrame:
-        """Return the source's columns with `_` before their names, the records apart."""
+        """Return the source's columns with `_` before their names; the column with the records becomes `$raw`."""
         column = self.options.connector.column
         if column not in df.columns:
             raise Invalid(
@@ -262,7 +265,10 @@ class RegisteredStream:
         return names[0] if len(names) == 1 else list(names) or None
 
     def _resolve_reader(self) -> ResolvedSchema | None:
-        """Return the one version that columns are of, checked against `format.type`."""
+        """Return the version that the columns come from, checked against `format.type`.
+
+        None if the stream has several subjects, or none.
+        """
         how = self.options
         if len(how.subjects) != 1:
             if how.reader != "latest" or how.format_type:
@@ -279,7 +285,7 @@ class RegisteredStream:
         return reader
 
     def _select_table(self, df: DataFrame, reader: ResolvedSchema | None) -> DataFrame:
-        """Return the record's fields as columns, then what stands beside the record under names that are free."""
+        """Return the record's fields as columns, then the other columns of the source whose names are free."""
         from pyspark.sql import functions as f
         from pyspark.sql.types import StructType
 
@@ -311,7 +317,7 @@ class RegisteredStream:
 
 
 def _select_dead(df: DataFrame, column: str) -> DataFrame:
-    """Return the records that could not be read: what was wrong, the bytes, and what stands beside them."""
+    """Return the records that could not be read: the error, the bytes, and the other columns of the source."""
     from pyspark.sql import functions as f
 
     sources = {ERROR: f"{_VALUE}_error", f"_{column}": _RAW}
@@ -326,7 +332,7 @@ def make_stream(
     columns: Sequence[RequestedColumn] = (),
     registry: RegistryLike | None = None,
 ) -> RegisteredStream:
-    """Return the stream of a name; see `options.reading`. registry goes before the option."""
+    """Return a stream with this name; see `options.resolve_options`. `registry` overrides the option."""
     how = resolve_options(name, options, settings)
     if registry is None and not how.registry:
         raise Invalid("no registry given: set the option registry or stele.registry = 'http://…'")
@@ -334,7 +340,7 @@ def make_stream(
 
 
 def _format_name(word: str) -> str:
-    """Return the registry's word for what another system calls a format."""
+    """Return the registry's name of a format for the name that another system uses."""
     plain = word.partition("-")[0].removesuffix("_SR")
     return {"PROTO": "PROTOBUF", "JSONSCHEMA": "JSON"}.get(plain, plain)
 
@@ -343,7 +349,7 @@ _STREAMS: Final[WeakKeyDictionary[Any, dict[str, RegisteredStream]]] = WeakKeyDi
 
 
 class StreamNotFound(NotFound):
-    """No stream of that name was created in this session."""
+    """Raised when this session has no stream of that name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no stream {name!r} in this session")
@@ -354,7 +360,7 @@ class StreamNotFound(NotFound):
 
 
 class DescribedColumn(NamedTuple):
-    """A column of a stream: its type in Spark's words."""
+    """A column of a stream; its type is in Spark's syntax."""
 
     name: str
     type: str
@@ -363,18 +369,18 @@ class DescribedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamDescription:
-    """A stream as it is now.
+    """The present state of a stream.
 
     Attributes:
         name: Its name.
         columns: Its columns, with the documentation of their fields as comments.
         subjects: The subjects it is read by.
-        version: Version of the schema that the columns are of; None with several subjects, or none.
+        version: Version of the schema that the columns come from; None with several subjects, or none.
         schema_id: Id of that schema.
-        encodings: Of a stream of Pravega, the encoding ids of that version, each with its codec ("" for none).
+        encodings: Of a Pravega stream, the encoding ids of that version, each with its codec ("" for none).
         language: Schema language of that schema.
-        place: Where its records are.
-        mode: What becomes of bad records.
+        place: Description of where its records are.
+        mode: What happens to bad records.
     """
 
     name: str
@@ -399,13 +405,13 @@ def create_stream(
     if_not_exists: bool = False,
     **more: str,
 ) -> RegisteredStream:
-    """Create a stream and the views of its name: what `CREATE STREAM name (columns) WITH (options)` does.
+    """Create a stream and the views of its name, as `CREATE STREAM name (columns) WITH (options)` does.
 
-    options, more   see `stele.spark.stream_sql.options.OPTIONS`; `_` is `-`, so pravega_stream="scope/stream" will do
-    columns         to have, with their types in Spark's words, of those there are; none: all
-    registry        goes before the option; a function that opens a client, for credentials
-    replace         take the place of a stream, or of a view, of that name
-    if_not_exists   leave a stream that is there as it is
+    options, more   see `stele.spark.stream_sql.options.OPTIONS`; `_` is `-`, as in pravega_stream="scope/stream"
+    columns         the columns to keep, with their types in Spark's syntax; empty keeps all
+    registry        overrides the option; it can be a function that opens a client with credentials
+    replace         replace an existing stream or view of that name
+    if_not_exists   leave an existing stream unchanged
 
     Raises `AlreadyExists`, `OptionInvalid`, `ColumnInvalid`, and what `RegisteredStream.make_tables` raises.
     """
@@ -428,7 +434,10 @@ def create_stream(
 
 
 def drop_stream(spark: SparkSession, name: str, *, if_exists: bool = False) -> bool:
-    """Forget a stream and drop its views; its records stay. Whether there was one. Raises `StreamNotFound`."""
+    """Delete a stream's definition and its views, and return whether there was one. Its records stay.
+
+    Raises `StreamNotFound`, unless `if_exists` is set.
+    """
     stream = _STREAMS.get(spark, {}).pop(name.lower(), None)
     if stream is None and not if_exists:
         raise StreamNotFound(name)
@@ -438,12 +447,12 @@ def drop_stream(spark: SparkSession, name: str, *, if_exists: bool = False) -> b
 
 
 def list_streams(spark: SparkSession) -> list[RegisteredStream]:
-    """Return the streams of a session by name."""
+    """Return the streams of a session, sorted by name."""
     return [stream for _, stream in sorted(_STREAMS.get(spark, {}).items())]
 
 
 def get_stream(spark: SparkSession, name: str) -> RegisteredStream:
-    """Return the stream of a name; case does not count. Raises `StreamNotFound`."""
+    """Return the stream of a name, which is not case-sensitive. Raises `StreamNotFound`."""
     stream = _STREAMS.get(spark, {}).get(name.lower())
     if stream is None:
         raise StreamNotFound(name)
@@ -451,9 +460,11 @@ def get_stream(spark: SparkSession, name: str) -> RegisteredStream:
 
 
 def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> DataFrame:
-    """Return a stream as a streaming DataFrame, or as it is now, with the columns of the newest version.
+    """Return a stream as a DataFrame with the columns of the newest version.
 
-    `name$dead` are the records that could not be read. Raises `StreamNotFound`, and what
+    streaming  whether the DataFrame is streaming, or holds the records that are there now
+
+    `name$dead` reads the records that could not be decoded. Raises `StreamNotFound`, and what
     `RegisteredStream.make_tables` raises.
     """
     plain, dead = _split_dead_suffix(name)
@@ -466,7 +477,7 @@ def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> Da
 
 
 def describe_stream(spark: SparkSession, name: str) -> StreamDescription:
-    """Return what a stream is now. Raises `StreamNotFound`, and what `RegisteredStream.make_tables` raises."""
+    """Return the present state of a stream. Raises `StreamNotFound`, and what `RegisteredStream.make_tables` raises."""
     from stele.spark.wires import Pravega, get_wire
 
     stream = get_stream(spark, name)
@@ -493,15 +504,15 @@ def describe_stream(spark: SparkSession, name: str) -> StreamDescription:
 
 
 def view_names(spark: SparkSession) -> frozenset[str]:
-    """Names of streams and of their dead letters, in lower case."""
+    """Return the names of streams and of their dead-letter views, in lower case."""
     known = _STREAMS.get(spark, {})
     return frozenset(known) | {name + DEAD for name, stream in known.items() if stream.options.mode == "DEADLETTER"}
 
 
 def refresh_views(spark: SparkSession, batch: Iterable[str], streaming: Iterable[str] = ()) -> None:
-    """Make the views of these names anew, so that queries see the newest version and what has come since.
+    """Create the views of these names again, so that queries see the newest version and new records.
 
-    streaming  names of which the streaming view is wanted. Raises what `RegisteredStream.make_tables` raises.
+    streaming  names whose streaming view is needed. Raises what `RegisteredStream.make_tables` raises.
     """
     for names, as_stream in ((batch, False), (streaming, True)):
         for plain in sorted({_split_dead_suffix(name)[0].lower() for name in names}):
@@ -512,13 +523,13 @@ def refresh_views(spark: SparkSession, batch: Iterable[str], streaming: Iterable
 
 
 def _split_dead_suffix(name: str) -> tuple[str, bool]:
-    """Return the stream a name is of, and whether it is that of its dead letters."""
+    """Return the stream's name, and whether the name has the suffix of its dead letters."""
     plain = name[: -len(DEAD)] if name.lower().endswith(DEAD) else name
     return plain, plain != name
 
 
 def _create_views(spark: SparkSession, name: str, tables: StreamTables, suffix: str = "") -> None:
-    del spark  # the DataFrames know it
+    del spark  # the DataFrames have the session
     tables.table.createOrReplaceTempView(quote_name(name + suffix))
     if tables.dead is not None:
         tables.dead.createOrReplaceTempView(quote_name(name + DEAD + suffix))

@@ -1,8 +1,8 @@
-"""SQL in tokens: just enough of Spark's lexical rules to find statements, names and strings, with their places.
+"""SQL tokens: the part of Spark's lexical rules that finds statements, names and strings, with their positions.
 
-Strings are `'…'` and `"…"` with backslash escapes and doubled quotes, or raw as `r'…'`; names are words or stand in
-backquotes, doubled inside; comments are `-- …` and `/* … */`, which nest. A word may hold `$`, with which the names of
-views beside a stream are made. Time and memory grow with the text, never faster.
+Strings are `'…'` and `"…"` with backslash escapes and doubled quotes, or raw as `r'…'`. Names are words, or stand in
+backquotes, which are doubled inside. Comments are `-- …` and `/* … */`, which nest. A word can contain `$`, which is
+used in the names of views beside a stream. Time and memory grow linearly with the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stele.spark.types.names import quote_name
 
 
 class StatementInvalid(Invalid):
-    """A statement is wrong; `line` and `column` count from 1 in the text that was given."""
+    """Raised when a statement is wrong; `line` and `column` count from 1 in the text that was given."""
 
     def __init__(self, why: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {why}")
@@ -30,11 +30,11 @@ class StatementInvalid(Invalid):
 
 
 class UnfinishedText(StatementInvalid):
-    """The text ends inside a string, a quoted name or a comment; more of it may mend that."""
+    """Raised when the text ends inside a string, a quoted name or a comment. More text can complete it."""
 
 
 class SqlTokenKind(Enum):
-    """What a token is."""
+    """The kinds of tokens."""
 
     WORD = auto()
     QUOTED = auto()
@@ -43,7 +43,7 @@ class SqlTokenKind(Enum):
 
 
 class SqlToken(NamedTuple):
-    """A token as it is written, and where: offsets into the text."""
+    """A token as it is written, with its start and end offsets in the text."""
 
     kind: SqlTokenKind
     text: str
@@ -52,14 +52,14 @@ class SqlToken(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The word in upper case, the mark as it is; '' for what is quoted."""
+        """The word in upper case, or the mark as it is; '' for quoted tokens."""
         return (
             self.text.upper() if self.kind is SqlTokenKind.WORD else self.text if self.kind is SqlTokenKind.MARK else ""
         )
 
     @property
     def name(self) -> str | None:
-        """The name it is, None where it cannot be one."""
+        """The token as a name without backquotes, or None if it cannot be a name."""
         if self.kind is SqlTokenKind.QUOTED:
             return self.text[1:-1].replace("``", "`")
         return self.text if self.kind is SqlTokenKind.WORD and not self.text[0].isdigit() else None
@@ -83,11 +83,11 @@ _PLAIN: Final = re.compile(r"[^\W\d]\w*", re.ASCII)
 _SPECIAL: Final = frozenset(
     {"BY", "COMMENT", "EXISTS", "EXTENDED", "FROM", "IF", "NOT", "SELECT", "STREAM", "TABLE", "VALUES", "WITH"}
 )
-"""Words that mean something where a name may stand."""
+"""Keywords that must be in backquotes when they are used as names."""
 
 
 def iterate_tokens(text: str) -> Iterator[SqlToken]:
-    """Return the tokens of a text. Raises `UnfinishedText`."""
+    """Yield the tokens of a text. Raises `UnfinishedText`."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -113,23 +113,23 @@ def _find_comment_end(text: str, start: int) -> int:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of an offset, from 1."""
+    """Return line and column of an offset, both from 1."""
     before = text[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
 def short_name(name: str) -> str:
-    """Return a name as short as it can be written: a word, or in backquotes."""
+    """Return a name as it is written in SQL, in backquotes only if necessary."""
     return name if _PLAIN.fullmatch(name) and name.upper() not in _SPECIAL else quote_name(name)
 
 
 def quote_string(value: str) -> str:
-    """Return a string as SQL."""
+    """Return the text as a quoted string literal of SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def parse_string(token: str) -> str:
-    """Return what a string token says."""
+    """Return the value of a string token."""
     if token[0] in "rR":
         return token[2:-1]
     mark, inside = token[0], token[1:-1]
@@ -146,19 +146,19 @@ def _unescape_match(match: re.Match[str]) -> str:
 
 
 class StatementText(NamedTuple):
-    """One statement of a text: its tokens, and the text they count in."""
+    """The tokens of one statement, and the text that contains them."""
 
     text: str
     tokens: Sequence[SqlToken]
 
     @property
     def source(self) -> str:
-        """The statement as it is written, without what stands around it."""
+        """The statement as it is written, without the text around it."""
         return self.text[self.tokens[0].start : self.tokens[-1].end]
 
 
 def split_statements(text: str) -> list[StatementText]:
-    """Return the statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one.
+    """Return the statements of a text, separated by `;`. A Spark script `BEGIN … END` is one statement.
 
     Raises `UnfinishedText`.
     """
@@ -167,7 +167,7 @@ def split_statements(text: str) -> list[StatementText]:
 
 
 def split_finished(text: str) -> tuple[list[StatementText], StatementText]:
-    """Return the statements that end in `;`, and the tokens behind the last one. Raises `UnfinishedText`."""
+    """Return the statements that end in `;`, and the tokens after the last `;`. Raises `UnfinishedText`."""
     pieces: list[StatementText] = []
     current: list[SqlToken] = []
     depth = 0
@@ -186,7 +186,7 @@ _BLOCKS: Final = {"IF", "WHILE", "LOOP", "REPEAT", "FOR"}
 
 
 def _depth_change(token: SqlToken, before: Sequence[SqlToken]) -> int:
-    """Return how a token changes the depth within a script of Spark: BEGIN and CASE go in, their END out."""
+    """Return the change of depth within a Spark script: BEGIN and CASE open a level, their END closes it."""
     first = [each.word for each in before[:3]]
     if first[:1] != ["BEGIN"] and first[1:] != [":", "BEGIN"]:
         return 1 if token.word == "BEGIN" and (not first or first[1:] == [":"]) else 0
@@ -194,6 +194,6 @@ def _depth_change(token: SqlToken, before: Sequence[SqlToken]) -> int:
     if token.word == "END":
         return -1
     if after_end:
-        # END IF, END LOOP … closed what had not been counted
+        # END IF, END LOOP … close blocks whose beginning was not counted
         return 1 if token.word in _BLOCKS else 0
     return 1 if token.word in {"BEGIN", "CASE"} else 0

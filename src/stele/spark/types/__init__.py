@@ -1,4 +1,4 @@
-"""Types of DataFrames from and to schemas, without a running Spark.
+"""Conversion between types of DataFrames and schemas, without a running Spark.
 
 | model | Spark |
 |---|---|
@@ -15,8 +15,8 @@
 | a record inside itself | a variant: Spark has no recursive types |
 | left out without a default | nullable |
 
-What a Spark type cannot say is kept in the metadata of its column (see `metadata`), so `from_spark` gives back what
-`to_spark` got. All else is among the losses.
+What a Spark type cannot express is kept in the metadata of its column (see `metadata`), so `from_spark` returns what
+`to_spark` was given. Everything else is reported as a loss.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 ROOT_NAME = "Row"
-"""Full name of the record for a DataFrame that is given none."""
+"""Default full name of the record for a DataFrame."""
 
 
 def to_spark(model: Model) -> tuple[StructType, list[Loss]]:
-    """Return the columns for data of a model, and what they do not say; a root that is no record is the column `value`.
+    """Return the columns for data of a model, and the losses. A root that is not a record becomes the column `value`.
 
     Raises `TooLarge` past 10 000 columns or 64 levels, `CannotConvert` for a model that is not sound, `NotInstalled`.
     """
@@ -52,7 +52,7 @@ def to_spark(model: Model) -> tuple[StructType, list[Loss]]:
 
 
 def from_spark(struct: StructType, *, name: str = ROOT_NAME) -> tuple[Model, list[Loss]]:
-    """Return the model of rows with these columns, and what it does not say; name is the record's full name.
+    """Return the model of rows with these columns, and the losses; `name` is the record's full name.
 
     Raises `TooLarge` past 10 000 columns or 64 levels, `CannotConvert` for two columns of one name and for types that
     no schema language knows (geometry), `NotInstalled`.
@@ -67,7 +67,7 @@ def spark_schema(
     text: str | bytes,
     references: Mapping[str, str | bytes] | None = None,
 ) -> tuple[StructType, list[Loss]]:
-    """Return the columns for data of a schema document, and what they do not say.
+    """Return the columns for data of a schema document, and the losses.
 
     format is the name of an installed format; references map reference names to documents. Raises `UnknownFormat`,
     `MalformedSchema`, `UnresolvedReference`, and what `to_spark` raises.
@@ -88,7 +88,7 @@ def schema_for(
     *,
     name: str = ROOT_NAME,
 ) -> tuple[str, list[Loss]]:
-    """Return the text of a schema for rows with these columns, and what it does not say.
+    """Return the text of a schema for rows with these columns, and the losses.
 
     name is the record's full name.
 
@@ -112,8 +112,8 @@ _T = TypeVar("_T", bound="DataType")
 def with_comments(columns: StructType, schema: ResolvedSchema, message: str = "") -> StructType:
     """Return the columns with the documentation of their fields as comments, at every depth.
 
-    Documentation is what the schema language has for it: `doc` of Avro, `title` and `description` of JSON Schema,
-    comments of Protobuf and Thrift, annotations of XSD. A field without documentation has the column without a comment.
+    The documentation is `doc` of Avro, `title` and `description` of JSON Schema, comments of Protobuf and Thrift, and
+    annotations of XSD. The column of a field without documentation has no comment.
 
     Args:
         columns: The columns for data of the schema.

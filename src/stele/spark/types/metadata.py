@@ -1,15 +1,15 @@
-"""What a column says of itself in its metadata, so that a type comes back from Spark as it went in.
+"""Metadata of a column that keeps what its Spark type cannot express, so that the type can be converted back exactly.
 
-The entry `comment` is the documentation, as everywhere in Spark. The entry `stele` is the JSON text of an object (Spark
-keeps no lists of unlike things in metadata); each member is there only where the column's name, type and nullability do
-not say the same:
+The entry `comment` is the documentation, as everywhere in Spark. The entry `stele` is the JSON text of an object, as
+Spark's metadata cannot hold lists of mixed types. A member is there only if the column's name, type and nullability do
+not already imply it:
 
     number, default, aliases, constraints   as in the model
     required, nullable                      as in the model
     oneof                                   the group of which a datum has at most one
     type                                    see `note_of`
 
-Metadata can be anything: what does not have the right shape is passed over.
+Metadata can be anything. Members that do not have the right shape are ignored.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ COMMENT: Final = "comment"
 """Metadata entry with the documentation."""
 
 NOTES: Final = "stele"
-"""Metadata entry with the rest."""
+"""Metadata entry with the other properties of the type."""
 
 MAX_DEPTH: Final = 200
-"""Objects and lists inside each other in the notes of one column."""
+"""Maximum nesting depth of objects and lists in the notes of one column."""
 
 
 def metadata_of(doc: str, notes: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def fixed_in(note: Any) -> Fixed | None:
 
 
 def record_note(item: RecordType, usual: str) -> dict[str, Any] | None:
-    """Return the note for a struct; None where the record has its usual name and nothing else to say."""
+    """Return the note for a struct; None if the record has its usual name and no other properties."""
     note = _head_note(item)
     if item.name != usual:
         note["name"] = item.name
@@ -165,7 +165,7 @@ def _head_note(item: RecordType | Enumeration | Fixed) -> dict[str, Any]:
 
 
 def head_in(note: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
-    """Documentation and earlier names, as far as they have the right shape."""
+    """Return documentation and earlier names, ignoring those that do not have the right shape."""
     doc, aliases = note.get("doc"), note.get("aliases")
     return doc if isinstance(doc, str) else "", strings_in(aliases)
 

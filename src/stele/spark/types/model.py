@@ -1,4 +1,4 @@
-"""Between the neutral model and types of Spark: scalars, then builders of structs and of models."""
+"""Conversion between the neutral model and Spark types: scalars, then builders of structs and of models."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, MapType, StructField, StructType
 
 MAX_PRECISION: Final = 38
-"""Most digits of a decimal of Spark."""
+"""Maximum number of digits of a Spark decimal."""
 
 _NAMES: Final = {
     ScalarKind.ANY: "VariantType",
@@ -85,7 +85,7 @@ _WHOLE: Final = {ScalarKind.UINT64: 20, ScalarKind.INTEGER: MAX_PRECISION}
 
 
 def to_spark_scalar(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
-    """Return the type of a column for a type without parts, and what it does not say."""
+    """Return the column type for a type without parts, and the losses."""
     from pyspark.sql import types as t
 
     match kind:
@@ -112,7 +112,7 @@ def to_spark_scalar(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
 
 
 def _decimal_type(kind: Decimal, path: str) -> tuple[DataType, list[Loss]]:
-    """Return a decimal where Spark has one wide enough, else text, which holds every number."""
+    """Return a decimal if Spark has one that is wide enough, else a string, which can hold every number."""
     from pyspark.sql import types as t
 
     scale = max(kind.scale, 0)
@@ -129,7 +129,7 @@ def _below_micro(unit: TimeUnit, path: str) -> list[Loss]:
 
 
 def to_model_scalar(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss]] | None:
-    """Return the type of a column without parts, constraints for its values, and what they do not say.
+    """Return the type of a column without parts, constraints for its values, and the losses.
 
     The result is None for other types.
     """
@@ -179,19 +179,19 @@ def _char_type(path: str, word: str) -> Loss:
 
 
 MAX_COLUMNS: Final = 10_000
-"""Columns at all levels together: a record used twice at each of n levels makes 2**n."""
+"""Maximum number of columns over all levels. A record that is used twice at each of n levels makes 2**n columns."""
 
 MAX_DEPTH: Final = 64
-"""Structs, arrays and maps inside each other."""
+"""Maximum nesting depth of structs, arrays and maps."""
 
 
 def usual_name(record: str, field: str) -> str:
-    """Return the name of a struct that says none: that of the record around it and its field."""
+    """Return the default name of a struct, made from the enclosing record's name and the field's name."""
     return f"{record}.{field[:1].upper()}{field[1:]}"
 
 
 class StructBuilder:
-    """Makes columns of fields and reports what they do not say."""
+    """Makes columns from fields and collects the losses."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -203,7 +203,7 @@ class StructBuilder:
         self.losses.append(Loss(path, what, why, data))
 
     def build_root(self) -> StructType:
-        """Return the columns of the root; of one that is no record, the column `value`."""
+        """Return the columns of the root. A root that is not a record becomes the column `value`."""
         declared = self._model.types.get(self._model.root.name) if isinstance(self._model.root, TypeReference) else None
         if isinstance(declared, RecordType):
             if self._model.nullable:
@@ -273,7 +273,7 @@ class StructBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _build_type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
-        """Return the type of a column, and the note without which it would come back as another one."""
+        """Return the type of a column, and the note that is needed to convert it back to the same type."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
@@ -352,7 +352,7 @@ _INT32: Final = range(-(1 << 31), 1 << 31)
 
 
 class ModelBuilder:
-    """Makes fields of columns and reports what they do not say."""
+    """Makes fields from columns and collects the losses."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
@@ -361,8 +361,8 @@ class ModelBuilder:
         self._depth = 0
 
     def model(self, struct: StructType, name: str) -> Model:
-        """Return a record with that name, and what it uses."""
-        self._types[name] = RecordType(name, ())  # the name is taken, and a column may say that it holds another one
+        """Return a model whose root is a record with that name, and all types that it uses."""
+        self._types[name] = RecordType(name, ())  # reserves the name, as a column can claim it
         self._types[name] = self._read_record(struct, name, {}, "")
         return Model(TypeReference(name), self._types)
 
@@ -448,7 +448,7 @@ class ModelBuilder:
         return result[0], result[1]
 
     def _read_inner_type(self, kind: DataType, note: Any, usual: str, path: str) -> Type:
-        """Return the type of items, keys and values, whose constraints have no place."""
+        """Return the type of items, keys or values, for which constraints cannot be kept."""
         inner_type, constraints = self._read_type(kind, note, usual, path)
         if constraints:
             self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(constraints)} of what is inside.")
@@ -464,7 +464,7 @@ class ModelBuilder:
         return Array(self._declare_type(RecordType(f"{usual}Entry", entries)))
 
     def _read_noted_type(self, kind: DataType, note: Any) -> Type | None:
-        """Return the type that the note names, provided that it makes this very column."""
+        """Return the type that the note names, if converting it makes exactly this column."""
         from pyspark.sql import types as t
 
         item = enum_in(note) if kind == t.StringType() else fixed_in(note) if kind == t.BinaryType() else None

@@ -1,4 +1,4 @@
-"""Names of columns, fields and tables as Spark reads them in SQL and in expressions, whatever is in them."""
+"""Quoting of column, field and table names for SQL and expressions. Names can contain any characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wire formats on Spark, by their words. A further one is a class with the methods of `Wire`, given as it is.
+"""Wire formats on Spark, by name. A wire of the caller's own is an object with the methods of `Wire`.
 
 | word | records | ids |
 |---|---|---|
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def get_wire(wire: WireLike) -> Wire:
-    """Return the wire a word stands for. Raises `Invalid` naming the words there are."""
+    """Return the wire of a word. Raises `Invalid` that names the known words."""
     if not isinstance(wire, str):
         return wire
     word, _, setting = wire.partition(":")

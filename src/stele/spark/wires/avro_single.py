@@ -1,7 +1,7 @@
 """Avro's single-object encoding: a fingerprint of the schema before the payload.
 
-No registry finds a schema by that fingerprint for everybody, so those of the subject's versions are compared: the
-pinned ones, and, for one that is not among them, the versions the registry has by then.
+No registry API finds a schema by that fingerprint in general. So the fingerprints of the subject's versions are
+compared: the pinned ones first, then those that the registry has by then.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class SingleObject:
     needs_headers = False
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
-        """See `Wire`."""
+        """Take a binary column apart; see `Wire.split`."""
         del headers
         return split_by_heads(values, _HEADER, lambda head: avro_single.unframe(head)[0].hex(), self.id_type)
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`."""
+        """Return the version with this fingerprint; see `Wire.resolve_id`."""
         wanted = bytes.fromhex(number)
         pinned = [*lookup.pinned.snapshot.schemas, lookup.pinned.reader]
         schema = _find_by_rabin(wanted, pinned)
@@ -54,7 +54,7 @@ class SingleObject:
         return None if schema is None else ResolvedId(schema)
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """See `Wire`. Raises `Invalid` for a schema that is not Avro."""
+        """Return the framer of a schema; see `Wire.framer`. Raises `Invalid` for a schema that is not Avro."""
         del message, registry
         if writer.schema_type != "AVRO":
             raise Invalid(f"single objects are Avro, the schema is {writer.schema_type}")
@@ -63,7 +63,7 @@ class SingleObject:
 
 @dataclass(frozen=True, slots=True)
 class SingleObjectFramer:
-    """See `Framer`."""
+    """Puts the fingerprint of one schema before payloads; see `Framer`."""
 
     rabin: bytes
 
@@ -77,7 +77,7 @@ def _find_by_rabin(rabin: bytes, schemas: Iterable[ResolvedSchema]) -> ResolvedS
         try:
             if schema.schema_type == "AVRO" and _rabin_of(schema) == rabin:
                 return schema
-        except DataError:  # what does not parse has no fingerprint
+        except DataError:  # a schema that does not parse has no fingerprint
             continue
     return None
 

@@ -1,6 +1,6 @@
-"""What a wire format is to Spark: how records name their schemas, taken apart a column at a time.
+"""The interface of a wire format: how records name their schemas, taken apart a column at a time.
 
-Engines and formats see Confluent frames, whatever the wire: `normalize.FrameNormalizer` puts a number of its own in
+Engines and formats get Confluent frames, whatever the wire: `normalize.FrameNormalizer` puts a number of its own in
 place of each id. So a wire format is one class with the three methods of `Wire`.
 """
 
@@ -25,9 +25,9 @@ class FrameParts(NamedTuple):
     """A column of records taken apart, all arrays as long as the column.
 
     ids       what names the schema of each record, in the wire's own type; null where there is no frame
-    payloads  binary, what is left of the record
-    frame_errors  what is wrong where a record has no frame; null elsewhere, also where the record is null
-    indexes   binary, message indexes of Protobuf that stood apart from the payload; None where the wire has none
+    payloads  binary, the rest of the record
+    frame_errors  reason why a record has no frame; null elsewhere, also where the record is null
+    indexes   binary, message indexes of Protobuf that stood apart from the payload; None if the wire has none
     """
 
     ids: Column
@@ -38,12 +38,12 @@ class FrameParts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedId:
-    """What an id stands for.
+    """The schema of an id, and how its payloads are read.
 
-    message  full name of the Protobuf message or Thrift struct that payloads are, '' for the one that is read anyway;
-             None where payloads begin with message indexes if they are Protobuf
-    unpack   what makes the datum of a payload; None where the payload is the datum
-    padded   whether zero bytes may follow the datum
+    message  full name of the Protobuf message or Thrift struct of the payloads, '' for the one that is read anyway;
+             None if payloads begin with message indexes in case they are Protobuf
+    unpack   function that returns the datum of a payload; None if the payload is the datum
+    padded   whether zero bytes can follow the datum
     """
 
     schema: ResolvedSchema
@@ -53,10 +53,13 @@ class ResolvedId:
 
 
 class Framer(Protocol):
-    """Puts the frame of one schema around payloads. Made on the driver, used by tasks: it must be picklable."""
+    """Puts the frame of one schema around payloads.
+
+    It is made on the driver and used by tasks, so it must be picklable.
+    """
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """The records, and the headers beside them where the wire has such; null payloads stay null.
+        """Return the records, and their headers if the wire has them. Null payloads stay null.
 
         indexes are the message indexes of a Protobuf schema, b"" for others.
         """
@@ -64,11 +67,11 @@ class Framer(Protocol):
 
 
 class Wire(Protocol):
-    """A wire format with its settings. It travels to tasks, so it must be picklable."""
+    """A wire format with its settings. It is sent to tasks, so it must be picklable."""
 
     @property
     def name(self) -> str:
-        """Its word."""
+        """Name of the wire."""
         ...
 
     @property
@@ -78,12 +81,12 @@ class Wire(Protocol):
 
     @property
     def id_label(self) -> str:
-        """What an id is called in a sentence: `schema id`, `schema guid` …."""
+        """The wire's word for an id in messages: `schema id`, `schema guid` …."""
         ...
 
     @property
     def needs_headers(self) -> bool:
-        """Whether ids are in the headers of records, of which there must be a column then."""
+        """Whether ids are in the headers of records, so that a column of headers is needed."""
         ...
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
@@ -91,20 +94,20 @@ class Wire(Protocol):
         ...
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """Return what an id stands for, None when nobody knows it; see `engines.base.FindWriter` for what it raises."""
+        """Return the schema of an id, None when it is unknown; see `engines.base.FindWriter` for what it raises."""
         ...
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """Return how records of a schema are framed. Raises `Invalid` when the wire cannot carry it."""
+        """Return the framer of a schema. Raises `Invalid` when the wire cannot carry it."""
         ...
 
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-"""Headers as Spark's Kafka source gives them and its sink takes them."""
+"""Type of a headers column, as Spark's Kafka source returns it and its sink accepts it."""
 
 
 def first_header(headers: Column, name: str) -> Column:
-    """Value of the first header of a name (in lower case) for each record, binary; null where there is none."""
+    """Return for each record the value of the first header of a name (in lower case), binary; null if there is none."""
     (keys, values), owners = _header_entries(headers)
     mine = pc.fill_null(pc.equal(pc.utf8_lower(keys), pa.scalar(name)), False)
     rows, matches = owners.filter(mine), values.filter(mine)
@@ -116,7 +119,7 @@ def first_header(headers: Column, name: str) -> Column:
 
 
 def _header_entries(headers: Column) -> tuple[tuple[Column, Column], Column]:
-    """Keys and values of all headers, and the rows they belong to."""
+    """Return keys and values of all headers, and the row numbers they belong to."""
     if pa.types.is_map(headers.type):
         headers = headers.cast(pa.list_(pa.struct([("key", headers.type.key_type), ("value", headers.type.item_type)])))
     kinds = headers.type
@@ -128,16 +131,16 @@ def _header_entries(headers: Column) -> tuple[tuple[Column, Column], Column]:
 
 
 def split_heads(values: Column, size: int) -> tuple[Column, Column]:
-    """Return the first bytes of each record, and the rest of it; the first are shorter where the record is."""
+    """Return the first bytes of each record, and the rest of it. A record shorter than `size` has fewer first bytes."""
     if not pa.types.is_binary(values.type):
         values = values.cast(pa.binary())
     return pc.binary_slice(values, 0, size), pc.binary_slice(values, size, 1 << 31)
 
 
 def split_by_heads(values: Column, size: int, read: Callable[[bytes], Any], id_type: ArrowType) -> FrameParts:
-    """Records whose first bytes hold the id. Different heads are few, so each is read but once.
+    """Return records whose first bytes hold the id, taken apart. There are few different heads, so each is read once.
 
-    read makes an id of a head, or raises `FrameError`; records shorter than size come to it as they are.
+    read returns the id of a head, or raises `FrameError`; it also gets the heads of records shorter than `size`.
     """
     heads, payloads = split_heads(values, size)
     ids, reasons = read_ids(heads, read, id_type)
@@ -145,7 +148,7 @@ def split_by_heads(values: Column, size: int, read: Callable[[bytes], Any], id_t
 
 
 def read_ids(keys: Column, read: Callable[[bytes], Any], id_type: ArrowType) -> tuple[Column, Column]:
-    """Ids and reasons for keys of which many are equal; null keys have neither."""
+    """Return ids and reasons for keys of which many are equal; null keys have neither."""
     coded = keys.dictionary_encode()
     ids: list[Any] = []
     reasons: list[str | None] = []
@@ -160,6 +163,6 @@ def read_ids(keys: Column, read: Callable[[bytes], Any], id_type: ArrowType) -> 
 
 
 def prepend_frame(prefix: bytes, payloads: Column) -> Column:
-    """Return a prefix before every payload."""
+    """Return the payloads with a prefix before each."""
     prefixes = pa.repeat(pa.scalar(prefix, pa.binary()), len(payloads))
     return pc.binary_join_element_wise(prefixes, payloads.cast(pa.binary()), b"")

@@ -1,7 +1,7 @@
 """CloudEvents: the URI `dataschema` names the schema, in a header or in the event itself.
 
-A URI that comes with data is never fetched. It is read as a path of the registry (`/schemas/ids/7`,
-`/subjects/orders-value/versions/3`, `/schemagroups/…/schemas/…/versions/…`), and the registry is asked for that.
+A URI in the data is never fetched. It is read as a path of the registry (`/schemas/ids/7`,
+`/subjects/orders-value/versions/3`, `/schemagroups/…/schemas/…/versions/…`), and the schema is looked up there.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _MISSING: Final = "the event names no dataschema"
 class CloudEvents:
     """Events of one mode.
 
-    mode    `binary`: bare data, attributes in the headers; `structured_event`: one JSON document
-    bases   what absolute URIs may begin with; none: the registry's addresses, or where a function opens the registry,
-            anything. Others name schemas of strangers, which are unknown here; relative URIs are always taken
-    base, source, type   for writing: what `dataschema` begins with, and two attributes events must have
+    mode    `binary`: bare data, attributes in the headers; `structured`: one JSON document
+    bases   allowed beginnings of absolute URIs; without them, the registry's addresses, or any if a function opens the
+            registry. Schemas of other URIs are unknown; relative URIs are always accepted
+    base, source, type   for writing: beginning of `dataschema`, and two attributes that events must have
     """
 
     mode: Literal["binary", "structured"] = "binary"
@@ -47,11 +47,11 @@ class CloudEvents:
 
     @property
     def needs_headers(self) -> bool:
-        """See `Wire`."""
+        """Whether the mode is `binary`, in which the URI is in a header."""
         return self.mode == "binary"
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
-        """See `Wire`."""
+        """Take a binary column apart; see `Wire.split`."""
         values = values.cast(pa.binary())
         if headers is not None and self.mode == "binary":
             schema_headers = [first_header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
@@ -69,7 +69,7 @@ class CloudEvents:
         )
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`."""
+        """Return the schema that a URI names; see `Wire.resolve_id`."""
         named = cloudevents.parse_dataschema(number)
         if named is None or not self._is_trusted(number, lookup.registry):
             return None
@@ -89,7 +89,7 @@ class CloudEvents:
         return not known or uri.startswith(tuple(known))
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """See `Wire`."""
+        """Return the framer of a schema; see `Wire.framer`."""
         del message
         first = registry.partition(",")[0] if isinstance(registry, str) else ""
         base = (self.base or first).rstrip("/")
@@ -99,7 +99,7 @@ class CloudEvents:
 
 @dataclass(frozen=True, slots=True)
 class EventFramer:
-    """See `Framer`. Every event gets an id of its own."""
+    """Makes an event of each payload, with an id of its own; see `Framer`."""
 
     uri: str
     source: str
@@ -157,7 +157,7 @@ def _find_version(named: cloudevents.DataSchemaTarget, lookup: SchemaLookup) -> 
 
 
 def events_of_mode(mode: str) -> CloudEvents:
-    """Events of a mode by its word. Raises `Invalid`."""
+    """Return the wire of a mode. Raises `Invalid` for an unknown one."""
     if mode not in {"binary", "structured"}:
         raise Invalid(f"events are binary or structured, not {mode!r}")
     return CloudEvents("binary" if mode == "binary" else "structured")

@@ -33,7 +33,7 @@ _GUID_END: Final = 17
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """`00`, the id in four bytes, the payload: what engines read, so records go to them as they are."""
+    """`00`, the id in four bytes, the payload. Engines read this frame, so records are passed on unchanged."""
 
     name: str = "confluent"
     id_type = pa.int32()
@@ -41,26 +41,26 @@ class Prefix:
     needs_headers = False
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
-        """See `Wire`."""
+        """Take a binary column apart; see `Wire.split`."""
         del headers
         heads, payloads = split_heads(values, 5)
         ids, reasons = read_ids(heads, lambda head: confluent.unframe(head)[0], self.id_type)
         return FrameParts(ids, payloads, reasons)
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`."""
+        """Return the schema of an id; see `Wire.resolve_id`."""
         schema = lookup.find_schema(number)
         return None if schema is None else ResolvedId(schema)
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """See `Wire`."""
+        """Return the framer of a schema; see `Wire.framer`."""
         del message, registry
         return PrefixFramer(writer.id)
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixFramer:
-    """See `Framer`."""
+    """Puts the id of one schema before payloads; see `Framer`."""
 
     number: int
 
@@ -71,9 +71,9 @@ class PrefixFramer:
 
 @dataclass(frozen=True, slots=True)
 class HeaderGuid:
-    """`01` and the guid in the header `__value_schema_id`, or `__key_schema_id` where field is `key`.
+    """`01` and the guid in the header `__value_schema_id`, or `__key_schema_id` if `field` is `key`.
 
-    Records without the header are read by the id before their payload, as Confluent's clients do; ids are text, the
+    Records without the header are read by the id before their payload, as Confluent's clients do. Ids are text: the
     guid or the number.
     """
 
@@ -84,7 +84,7 @@ class HeaderGuid:
     needs_headers = True
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
-        """See `Wire`."""
+        """Take a binary column apart; see `Wire.split`."""
         assert headers is not None
         guid_headers = first_header(headers, confluent.HEADER_NAMES[self.field])
         heads, rest = split_heads(values, 5)
@@ -102,12 +102,12 @@ class HeaderGuid:
         )
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`."""
+        """Return the schema of a guid or a number; see `Wire.resolve_id`."""
         schema = lookup.find_schema(int(number) if number.isdecimal() else UUID(number))
         return None if schema is None else ResolvedId(schema)
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """See `Wire`. Raises `Invalid` where the server does not say guids."""
+        """Return the framer of a schema; see `Wire.framer`. Raises `Invalid` if the server does not return guids."""
         del message, registry
         if not writer.guid:
             raise Invalid("the server does not say the guid of the schema, so it cannot go into a header")
@@ -116,7 +116,7 @@ class HeaderGuid:
 
 @dataclass(frozen=True, slots=True)
 class HeaderFramer:
-    """See `Framer`."""
+    """Puts the guid of one schema into a header; see `Framer`."""
 
     guid: UUID
     header: str
@@ -140,7 +140,7 @@ def _read_prefix_id(head: bytes) -> str:
 
 
 def _positions_among(chosen: Column) -> Column:
-    """For each row its place among the chosen ones, null for the others."""
+    """Return for each chosen row its position among the chosen ones, null for the others."""
     counted = pc.subtract(pc.cumulative_sum(chosen.cast(pa.int64())), 1)
     return pc.if_else(chosen, counted, None)
 

@@ -1,4 +1,4 @@
-"""Records of any wire as Confluent frames, with numbers of our own in place of ids."""
+"""Records of any wire as Confluent frames, with numbers assigned here in place of ids."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from stele.spark.wires.base import FrameParts, ResolvedId, Wire
 from stele.wire.confluent import encode_indexes, id_prefix
 
 _PADS: Final = 16
-"""Zero bytes a datum may end with when more follow it, unless the engine says itself where it ends."""
+"""Maximum number of zero bytes at the end of a datum, if more follow and the engine does not report the datum's end."""
 
 
 class NormalizedFrames(NamedTuple):
     """A column ready for an engine.
 
     frames      Confluent frames; null where the record is null or has no usable id
-    schema_ids  what the wire calls the schemas
+    schema_ids  ids in the wire's own type
     codes       uint8, never null: the `ErrorCode` of a record that cannot go to an engine, 0 for others
-    details     string, what belongs to the codes; see `Decoded`
-    id_label    what the wire calls an id in a sentence
-    padded      whether records may end with zero bytes that are not theirs
+    details     string, the details of the codes; see `Decoded`
+    id_label    the wire's word for an id in messages
+    padded      whether records can end with zero bytes that are not part of them
     """
 
     frames: Column
@@ -44,7 +44,7 @@ class NormalizedFrames(NamedTuple):
 
 
 class FrameNormalizer:
-    """Takes records of a wire apart and finds their schemas, by id once, whatever number of records has it."""
+    """Takes records of a wire apart and looks up their schemas, once per id."""
 
     def __init__(self, wire: Wire, lookup: SchemaLookup, message: str = "") -> None:
         self._wire, self._lookup, self._message = wire, lookup, message
@@ -52,7 +52,7 @@ class FrameNormalizer:
         self._known: list[tuple[Any, ResolvedId]] = []
 
     def normalize(self, values: Column, headers: Column | None) -> NormalizedFrames:
-        """Return the records of a batch. Raises what looking up schemas raises."""
+        """Return the records of a batch as Confluent frames. Raises what looking up schemas raises."""
         parts = self._wire.split(values, headers)
         coded = parts.ids.dictionary_encode()
         resolved = [self._look_up(key) for key in coded.dictionary.to_pylist()]
@@ -79,11 +79,11 @@ class FrameNormalizer:
         return NormalizedFrames(good_frames, parts.ids, codes, details, self._wire.id_label, padded)
 
     def find_schema(self, number: int) -> ResolvedSchema | None:
-        """Return the schema behind a number of ours."""
+        """Return the schema of a number that was assigned here, or None."""
         return self._known[number][1].schema if number < len(self._known) else None
 
     def restore_ids(self, decoded: Decoded, frames: NormalizedFrames) -> Decoded:
-        """Return what an engine says of the frames, with the wire's ids and with the frames that were bad already."""
+        """Return an engine's result with the wire's ids, and with the errors of frames that were bad before."""
         bad: Column = pc.not_equal(frames.codes, pa.scalar(0, pa.uint8()))
         return replace(
             decoded,
@@ -94,7 +94,7 @@ class FrameNormalizer:
         )
 
     def _look_up(self, key: Any) -> tuple[ResolvedId, bytes] | RecordError:
-        """Return what an id stands for and what goes before its payloads, or why neither is known."""
+        """Return the schema of an id and the bytes that go before its payloads, or the error."""
         try:
             return self._find_prefix(key) or RecordError(ErrorCode.UNKNOWN_SCHEMA_ID)
         except DataError as error:
@@ -112,7 +112,7 @@ class FrameNormalizer:
         return resolved_id, id_prefix(number) + self._encode_indexes(resolved_id)
 
     def _encode_indexes(self, resolved: ResolvedId) -> bytes:
-        """Message indexes for payloads that come without."""
+        """Return the message indexes for payloads that have none."""
         if resolved.schema.schema_type.upper() != "PROTOBUF" or resolved.message is None:
             return b""
         parsed = parse_schema(resolved.schema).parsed
@@ -123,7 +123,7 @@ class FrameNormalizer:
 
 
 class _FrameErrors(ErrorColumns):
-    """The errors of a batch so far, those of its frames to begin with."""
+    """The errors of a batch, which begin with those of its frames."""
 
     def __init__(self, frame_errors: Column) -> None:
         super().__init__(len(frame_errors))
@@ -134,7 +134,7 @@ class _FrameErrors(ErrorColumns):
 def _unpack_payloads(
     payloads: Column, errors: ErrorColumns, coded: Column, resolved_ids: list[ResolvedId | None]
 ) -> Column:
-    """Payloads after their codecs; an error where one cannot be undone."""
+    """Return the payloads after their codecs. Adds an error if a payload cannot be decompressed."""
     if not any(resolved_id is not None and resolved_id.unpack for resolved_id in resolved_ids):
         return payloads
     contents: list[bytes | None] = []
@@ -154,7 +154,10 @@ def _unpack_payloads(
 def _prepend_indexes(
     parts: FrameParts, payloads: Column, errors: ErrorColumns, coded: Column, resolved_ids: list[ResolvedId | None]
 ) -> Column:
-    """Message indexes that stood apart go before the payload; beside other formats than Protobuf they are too much."""
+    """Return the payloads with the message indexes that stood apart from them.
+
+    Adds an error for indexes of a record that is not Protobuf.
+    """
     if parts.indexes is None:
         return payloads
     protobuf = [
@@ -172,10 +175,10 @@ def _prepend_indexes(
 
 
 def retry_without_padding(decoded: Decoded, frames: Column, decode: Callable[[Column], Decoded]) -> Decoded:
-    """Decodes again, without zero bytes at their end, the records that failed with them.
+    """Decode records that failed and end in zero bytes again, without these bytes.
 
-    A record is the shortest beginning that is all datum: a datum of any format here says itself where it ends, so
-    there is never more than one.
+    The record is the shortest prefix that decodes completely. A datum of every format here marks its own end, so there
+    is never more than one.
     """
     cuts: list[bytes] = []
     owners: list[int] = []

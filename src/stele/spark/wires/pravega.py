@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HEADER: Final = 5
 MAX_ENCODINGS: Final = 1000
-"""How many encodings of a group are looked through."""
+"""Maximum number of encodings of a group that are listed."""
 
 
 class _Format(msgspec.Struct, rename="camel"):
@@ -57,10 +57,10 @@ class _EncodingId(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Pravega:
-    """`01`, the encoding id in four bytes, the payload after its codec. Ids are those of one group.
+    """`01`, the encoding id in four bytes, the payload after its codec. Ids belong to one group.
 
-    group, namespace   where encodings are looked up; no group is the subject
-    codec              what records are written with: one of `stele.wire.pravega.CODECS`, which the group must have
+    group, namespace   where encodings are looked up; '' is the group of the subject
+    codec              codec of written records: one of `stele.wire.pravega.CODECS`, which the group must have
     """
 
     group: str = ""
@@ -72,12 +72,15 @@ class Pravega:
     needs_headers = False
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
-        """See `Wire`."""
+        """Take a binary column apart; see `Wire.split`."""
         del headers
         return split_by_heads(values, _HEADER, lambda head: pravega.unframe(head)[0], self.id_type)
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`. Raises `Invalid` beside a snapshot, which holds no encodings."""
+        """Return the schema and codec of an encoding id; see `Wire.resolve_id`.
+
+        Raises `Invalid` if the registry is a snapshot, which holds no encodings.
+        """
         _require_registry(lookup.registry)
         group = self.group or lookup.pinned.subject
         request = self._encoding_request(group, number)
@@ -119,7 +122,10 @@ class Pravega:
         )
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """See `Wire`. The registry gives the encoding id; raises `NotFound` for a codec or schema the group lacks."""
+        """Return the framer of a schema, with its encoding id from the registry; see `Wire.framer`.
+
+        Raises `NotFound` for a codec or schema that the group does not have.
+        """
         _require_registry(registry)
         assert not isinstance(registry, SchemaSnapshot)
         own, client = parse_schema(writer), get_client(registry)
@@ -150,7 +156,7 @@ class Pravega:
 
 @dataclass(frozen=True, slots=True)
 class PravegaFramer:
-    """See `Framer`."""
+    """Puts the encoding id of one schema before payloads; see `Framer`."""
 
     number: int
     codec: str
@@ -174,7 +180,7 @@ def _group_path(name: str) -> str:
 
 
 def _to_resolved_schema(schema: _Schema) -> ResolvedSchema:
-    """Return the schema as a document; descriptors of Protobuf, which are no text, as base64."""
+    """Return the schema as a document. Protobuf descriptors, which are not text, are base64."""
     try:
         text = schema.schema_data.decode()
     except UnicodeDecodeError:

@@ -28,10 +28,10 @@ class _Record(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class RocketMQ:
-    """The record id in eight bytes, after `10` where the records are Avro; then the payload.
+    """The record id in eight bytes, after `10` if the records are Avro; then the payload.
 
     form             `avro` or `json`: which of the two frames the topic has
-    cluster, tenant  where the subject is; subject '' is that of the call
+    cluster, tenant  location of the subject; subject '' is that of the call
     """
 
     form: str = "avro"
@@ -44,13 +44,16 @@ class RocketMQ:
     needs_headers = False
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
-        """See `Wire`."""
+        """Take a binary column apart; see `Wire.split`."""
         del headers
         unframe, size = (wire.unframe_avro, 9) if self.form == "avro" else (wire.unframe_json, 8)
         return split_by_heads(values, size, lambda head: unframe(head)[0], self.id_type)
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`. Raises `Invalid` beside a snapshot, which holds no record ids."""
+        """Return the schema of a record id; see `Wire.resolve_id`.
+
+        Raises `Invalid` if the registry is a snapshot, which holds no record ids.
+        """
         if isinstance(lookup.registry, SchemaSnapshot):
             raise Invalid("a snapshot holds no record ids: reading the RocketMQ wire needs the registry")
         subject = self.subject or lookup.pinned.subject
@@ -60,7 +63,7 @@ class RocketMQ:
         return None if record is None else ResolvedId(ResolvedSchema(record.idl, record.type.upper()), message="")
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """See `Wire`. Raises `NotFound` when the subject has no record with the schema."""
+        """Return the framer of a schema; see `Wire.framer`. Raises `NotFound` if the subject has no record with it."""
         del message
         if isinstance(registry, SchemaSnapshot):
             raise Invalid("a snapshot holds no record ids: writing the RocketMQ wire needs the registry")
@@ -81,7 +84,7 @@ class RocketMQ:
 
 @dataclass(frozen=True, slots=True)
 class RocketMQFramer:
-    """See `Framer`."""
+    """Puts the record id of one schema before payloads; see `Framer`."""
 
     prefix: bytes
 

@@ -27,26 +27,26 @@ class Unframed:
     needs_headers = False
 
     def split(self, values: Column, headers: Column | None) -> FrameParts:
-        """See `Wire`."""
+        """Take a binary column apart; see `Wire.split`. Every record has the given id."""
         del headers
         values = values.cast(pa.binary())
         ids = pc.if_else(values.is_valid(), pa.scalar(self.schema_id, pa.int32()), None)
         return FrameParts(ids, values, pa.nulls(len(values), pa.string()))
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """See `Wire`."""
+        """Return the schema of an id; see `Wire.resolve_id`."""
         schema = lookup.find_schema(number)
         return None if schema is None else ResolvedId(schema, message="")
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """See `Wire`."""
+        """Return a framer that adds no frame; see `Wire.framer`."""
         del writer, message, registry
         return UnframedFramer()
 
 
 @dataclass(frozen=True, slots=True)
 class UnframedFramer:
-    """See `Framer`."""
+    """Returns payloads unchanged; see `Framer`."""
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
         """Frame payloads; see `Framer`."""

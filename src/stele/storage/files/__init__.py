@@ -1,4 +1,4 @@
-"""The log in a folder of readable files, for the processes of one host. Network file systems that lock will do.
+"""The log in a folder of readable files, for the processes of one host. Network file systems with locks work too.
 
 A record is one line of ASCII: `less`, `grep` and a version control system can read what the registry holds.
 """
@@ -22,7 +22,7 @@ async def _open_url(url: str) -> FilesLog:
 
 
 def _find_folder(url: str) -> Path:
-    """The folder of `files:///relative/folder` or `files:////absolute/folder` (percent escapes, no options)."""
+    """Return the folder of `files:///relative/folder` or `files:////absolute/folder` (percent escapes, no options)."""
     return resolve_folder(parse_url(url))
 
 

@@ -1,6 +1,6 @@
-"""The folder of a log: the names in it, how files come into it durably, and what its errors mean in plain words.
+"""The folder of a log: the names in it, how files are written durably, and error messages in plain words.
 
-head                           how far the log has come; its lock is that of writers
+head                           how far the log has come; writers lock this file
 log-00000000000000000001.txt   a segment, named after its first record
 state-00000000000000020000     a snapshot, named after the record that it was taken after
 turn.lock                      fairness between writers
@@ -42,10 +42,10 @@ TURN_NAME: Final = "turn.lock"
 _SEGMENT: Final = re.compile(r"log-([0-9]{20})\.txt")
 _SNAPSHOT: Final = re.compile(r"state-([0-9]{20})")
 UNFINISHED: Final = ".unfinished"
-"""Ends the name of a file that is being written."""
+"""Suffix of the name of a file that is being written."""
 _OWN: Final = re.compile(rf"(head|mark|turn\.lock|{_SEGMENT.pattern}|{_SNAPSHOT.pattern})({re.escape(UNFINISHED)})?")
 _FOREIGN_BUT_EMPTY: Final = {"lost+found"}
-"""What a new file system brings with it."""
+"""Names that a new file system contains from the start."""
 
 _WHY: Final = {
     errno.ENOSPC: "has no room left on its disk; nothing was written",
@@ -61,13 +61,13 @@ _WHY: Final = {
 
 
 def store_error(folder: Path, error: OSError) -> StoreError:
-    """The `StoreError` for what the operating system says about the folder or a file in it."""
+    """Return the `StoreError` for an operating system error about the folder or a file in it."""
     why = _WHY.get(error.errno or 0, "cannot be used")
     return StoreError(f"The log {folder} {why} ({error.strerror}: {error.filename or folder})")
 
 
 def resolve_folder(folder: Path) -> Path:
-    """The absolute path without symbolic links. Raises `StoreError`."""
+    """Return the absolute path without symbolic links. Raises `StoreError`."""
     try:
         return folder.resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle (Python < 3.13)
@@ -75,7 +75,7 @@ def resolve_folder(folder: Path) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make missing folders and write their names to disk; only the owner may look into the last. Raises `OSError`."""
+    """Create missing folders and write their names to disk; only the owner can read the last. Raises `OSError`."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -84,29 +84,29 @@ def make_folder(folder: Path) -> None:
 
 
 def require_own_folder(folder: Path) -> None:
-    """Raise `StoreError` for a folder with files of another program. Raises `OSError`."""
+    """Raise `StoreError` for a folder with files of another program. Raises `OSError` when it cannot be read."""
     foreign = [name for name in os.listdir(folder) if not _OWN.fullmatch(name) and name not in _FOREIGN_BUT_EMPTY]
     if foreign and not (folder / HEAD_NAME).exists():
         raise StoreError(f"{folder} is a folder of another program ({min(foreign)} is in it); name another folder")
 
 
 def name_segment(seq: int) -> str:
-    """The name of the segment whose first record is seq."""
+    """Return the name of the segment whose first record is seq."""
     return f"log-{seq:020d}.txt"
 
 
 def name_snapshot(seq: int) -> str:
-    """The name of the snapshot that was taken after record seq."""
+    """Return the name of the snapshot that was taken after record seq."""
     return f"state-{seq:020d}"
 
 
 def list_segments(folder: Path) -> list[int]:
-    """The first sequence numbers of all segments, in order. Raises `OSError`."""
+    """Return the first sequence numbers of all segments, in order. Raises `OSError`."""
     return _list_numbers(folder, _SEGMENT)
 
 
 def list_snapshots(folder: Path) -> list[int]:
-    """The sequence numbers of all snapshots, in order. Raises `OSError`."""
+    """Return the sequence numbers of all snapshots, in order. Raises `OSError`."""
     return _list_numbers(folder, _SNAPSHOT)
 
 
@@ -125,13 +125,13 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def replace_file(file: Path) -> Iterator[BinaryIO]:
-    """Write a file anew, beside the old one, and let it take its place, durably, all or nothing. Raises `OSError`.
+    """Write a new version of a file that replaces the old one durably and atomically. Raises `OSError`.
 
     Only its owner may read it: keys and secrets are in the log.
     """
     temporary_file = file.with_name(file.name + UNFINISHED)
     with suppress(FileNotFoundError):
-        temporary_file.unlink()  # of a process that died
+        temporary_file.unlink()  # left by a process that ended
     try:
         with open(temporary_file, "xb", opener=_open_private) as new:
             yield new

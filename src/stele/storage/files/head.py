@@ -1,7 +1,8 @@
 """The file `head`: how far the log has come, and the lock of its writers.
 
-A reader goes to the head and no further. The head is written when a batch is durable, and before anyone is told so. It
-is not synced: after a crash of the machine it may be old, and whoever opens the log or writes next looks behind it.
+A reader reads no record after the head. The head is written when a batch is durable, and before the append returns. It
+is not synced: after a crash of the machine it may be old, so the next process that opens the log or writes looks for
+records after it.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _LINE: Final = b"stele-files %06d %020d "
 _PATTERN: Final = re.compile(rb"(stele-files ([0-9]{6}) ([0-9]{20}) )([0-9a-f]{8})\n")
 _BYTES: Final = 49
 _RETRIES: Final = 5
-"""Reads that may meet a half written line before it counts as damaged."""
+"""Number of reads that may meet a half-written line before the file counts as damaged."""
 _POLL: Final = (0.0005, 0.02)
-"""Seconds between two tries to lock: the first, and the longest."""
+"""Seconds between two attempts to lock: the first pause, and the longest."""
 
 
 class Head:
@@ -48,7 +49,7 @@ class Head:
         return os.fstat(self._descriptor).st_size == 0
 
     def read_bytes(self) -> bytes:
-        """The file as it is; two calls differ when a batch was written in between."""
+        """Return the bytes of the file. Two calls return different bytes when a batch was written in between."""
         return os.pread(self._descriptor, _BYTES, 0)
 
     def read(self) -> int | None:
@@ -69,13 +70,13 @@ class Head:
         return None
 
     def write(self, seq: int) -> None:
-        """Say that the log has come to a record, which is durable. Raises `OSError`."""
+        """Record that the log has durably reached record `seq`. Raises `OSError`."""
         line = _LINE % (LAYOUT, seq)
         os.pwrite(self._descriptor, line + b"%08x\n" % crc32(line), 0)
 
     @contextmanager
     def hold_lock(self, patience: float) -> Iterator[None]:
-        """Keep all other writers out for the block. Raises `StoreError` after `patience` seconds, `StoreReplaced`."""
+        """Exclude all other writers for the block. Raises `StoreError` after `patience` seconds, `StoreReplaced`."""
         deadline = time.monotonic() + patience
         pause, longest = _POLL
         while True:
@@ -96,7 +97,7 @@ class Head:
             unlock_file(self._descriptor)
 
     def require_same(self) -> None:
-        """Raise `StoreReplaced` when the file is gone or is another one: its folder was deleted or replaced."""
+        """Raise `StoreReplaced` when the file is missing or is another one: its folder was deleted or replaced."""
         try:
             status = os.stat(self._path)
         except OSError as error:

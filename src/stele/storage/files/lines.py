@@ -1,10 +1,11 @@
-r"""How records stand in a segment: one line each, of printable ASCII, so that `less` and `grep` read it.
+r"""The form of records in a segment: one line each, of printable ASCII, so that `less` and `grep` read it.
 
     # stele-log 1: sequence number, place in its batch, CRC-32 of this line's other parts, record
     1 1/1 5c1f03e1 \xc1\x01…\xaaRegistered…{"type": "record", "name": "Order"}…
 
-A record has each byte that is not printable as a backslash escape (`\n`, `\\`, `\xe4`), so that a line ends where a
-record ends. A batch is written only when its last line is; the checksum tells a line that was written in part.
+In a record, each byte that is not printable is a backslash escape (`\n`, `\\`, `\xe4`), so that a line ends where a
+record ends. A batch counts as written when its last line is written. The checksum reveals a line that was written only
+in part.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from zlib import crc32
 __all__ = ["HEADER", "HEADER_START", "LAYOUT", "Line", "print_line", "read_line", "read_seq"]
 
 LAYOUT: Final = 1
-"""The layout of segments that this release writes; a folder with a higher one is refused."""
+"""The layout of segments that this release writes. A folder with a higher one is rejected."""
 
 HEADER_START: Final = b"# stele-log "
 HEADER: Final = (
@@ -44,7 +45,7 @@ def print_line(line: Line) -> bytes:
 
 
 def read_line(data: bytes) -> Line | None:
-    """Return the record of a line with its end; None when it is not one that was written so."""
+    """Return the record of a line with its end; None when the line is damaged or has another form."""
     match = _PATTERN.fullmatch(data)
     if match is None or int(match[5], 16) != crc32(match[6], crc32(match[1])):
         return None

@@ -1,7 +1,6 @@
 """The log over a folder of segments.
 
-Short reads are done on the event loop; writes and long reads have a thread each, so that a read never waits for an
-fsync.
+Short reads run on the event loop. Writes and long reads have a thread each, so that a read never waits for an fsync.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from stele.storage.polling import wait_for_growth
 __all__ = ["FilesLog"]
 
 _INLINE = 64
-"""Tails of at most this many records are read on the event loop: a hop to a thread costs more than reading them."""
+"""Tails of at most this many records are read on the event loop: a switch to a thread costs more than the read."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class _Place(NamedTuple):
-    """Behind a record: the first record of its segment, and the offset."""
+    """The place after a record: seq of the record, first record of its segment, and offset in bytes."""
 
     seq: int
     segment: int
@@ -55,12 +54,12 @@ class _Place(NamedTuple):
 class FilesLog:
     """A `Log` in a folder, made by `FilesLog.open`. Belongs to one event loop of one process.
 
-    Processes that fork open their own handle afterwards; a handle used on the other side of a fork says so.
+    Forked processes must open their own handle; a handle used in another process after a fork raises an error.
     An append that is cancelled may still be written: its outcome is found by reading the log.
     """
 
     def __init__(self, folder: Path, patience: float) -> None:
-        """Opens a folder that is there; callers use `open`."""
+        """Open a folder that exists. Callers use `open`."""
         self._folder = folder
         self._head = Head(folder)
         self._writer = FolderWriter(folder, self._head, patience)
@@ -68,19 +67,22 @@ class FilesLog:
         self._reading = JobThread("stele-log-reader")
         self._turn = FileTurn(folder / TURN_NAME, patience)
         self._behind = _Place(0, 0, 0)
-        """Where the last read ended: the next one most often begins there."""
+        """Where the last read ended: the next one usually begins there."""
         self._seen = b""
         self._has_failed = False
-        """Whether the last append did."""
+        """Whether the last append failed."""
         self._forks = count_forks()
         self._closed = False
 
     @classmethod
     async def open(cls, folder: str | Path, *, patience: float = 10.0) -> FilesLog:
-        """Open the folder, making it when missing.
+        """Open the folder, creating it when missing.
 
-        patience: seconds to wait for another writer before giving up with `StoreError`, or before going on without a
-        turn.
+        Args:
+            folder: Folder of the log.
+            patience: Seconds to wait for another writer before raising `StoreError`, or before continuing without a
+                turn.
+
         Raises `StoreError` when the folder is damaged, foreign, of a newer layout, or out of reach.
         """
 
@@ -99,10 +101,10 @@ class FilesLog:
         return await asyncio.to_thread(start)
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 … as one durable batch; False, and nothing written, on any other head."""
+        """Write records at expected+1 … as one durable batch; return False and write nothing on any other head."""
         self._require_open()
         if self._head.read() not in {expected, None}:
-            return False  # A loser need not queue behind the winner's fsync.
+            return False  # A losing append need not wait for the winner's fsync.
         try:
             written = await self._run_job(self._writing, self._writer.append, expected, records)
         except BaseException:
@@ -112,7 +114,10 @@ class FilesLog:
         return written
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense. Raises `DamagedLog` when records are missing."""
+        """Return at most limit entries with seq > after, in order and without gaps.
+
+        Raises `DamagedLog` when records are missing.
+        """
         after, limit = max(after, 0), max(limit, 0)
         expected = min(await self.head() - after, limit)
         if expected <= 0:
@@ -125,7 +130,10 @@ class FilesLog:
             raise store_error(self._folder, error) from error
 
     async def head(self) -> int:
-        """Sequence number of the last durable record, 0 when empty. Sees every append finished before the call."""
+        """Return the sequence number of the last durable record, 0 when empty.
+
+        It includes every append that finished before the call.
+        """
         self._require_open()
         head = self._head.read()
         if head is None:  # damaged: the segments say what it was
@@ -137,45 +145,54 @@ class FilesLog:
 
     @property
     def notices_at_once(self) -> bool:
-        """Yes."""
+        """True: `has_changed` knows of every append that has returned."""
         return True
 
     def has_changed(self) -> bool:
-        """Whether any handle wrote since the last call: True on the first call and after own appends, too."""
+        """Return whether any handle wrote since the last call.
+
+        True on the first call and after appends of this handle, too.
+        """
         self._require_open()
         previous_head, self._seen = self._seen, self._head.read_bytes()
         return previous_head != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """One writer at a time among all processes; given up waiting for after `patience` seconds."""
+        """Return a context manager that lets one writer at a time in, among all processes.
+
+        After `patience` seconds of waiting it continues without a turn.
+        """
         self._require_open()
         return self._turn.hold_turn()
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return once the head is past `after`, seen within 50 ms, or when timeout seconds have gone."""
+        """Return once the head is past `after`, seen within 50 ms, or after timeout seconds."""
         await wait_for_growth(self.head, after, timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Keep the snapshot and drop older ones; nothing happens when a later one is there."""
+        """Store the snapshot and drop older ones. Does nothing when a later one exists."""
         self._require_open()
         await self._run_job(self._writing, self._writer.save_snapshot, seq, data)
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None."""
         self._require_open()
         return await self._run_job(self._reading, self._read_snapshot)
 
     async def erase(self, seq: int, record: bytes) -> None:
-        """Overwrite the record at seq; its old bytes are in no file of the folder afterwards.
+        """Overwrite the record at seq; no file of the folder contains its old bytes afterwards.
 
-        The file system frees the blocks that they were in, and does not overwrite them. Raises `StoreError` when there
+        The file system frees the blocks of the old bytes, but does not overwrite them. Raises `StoreError` when there
         is no such record.
         """
         self._require_open()
         await self._run_job(self._writing, self._writer.erase, seq, record)
 
     async def require_writable(self) -> None:
-        """Raise `StoreReplaced`, or the `StoreError` of a full disk; after a failed append also what a trial meets."""
+        """Raise `StoreReplaced`, or the `StoreError` of a full disk.
+
+        After a failed append, also write a trial file and raise its error.
+        """
         self._require_open()
         self._head.require_same()
         require_room(self._folder)
@@ -184,14 +201,14 @@ class FilesLog:
             self._has_failed = False
 
     def may_lack_records(self) -> bool:
-        """Nothing here says so: see `ChainedLog`."""
+        """Return False: a folder keeps no such note. The high-water mark of `ChainedLog` does."""
         return False
 
     async def expect_lost_records(self) -> None:
-        """Nothing here remembers it: see `ChainedLog`."""
+        """Do nothing: a folder keeps no such note. The high-water mark of `ChainedLog` does."""
 
     async def close(self) -> None:
-        """Finish what is under way and release files and threads. Closing twice is fine."""
+        """Finish the running calls and release files and threads. It can be called twice."""
         if self._closed:
             return
         self._require_open()
@@ -209,7 +226,7 @@ class FilesLog:
             raise store_error(self._folder, error) from error
 
     def _read_tail(self, after: int, count: int) -> list[LogEntry]:
-        """Read records that are durable, over as many segments as they are in."""
+        """Read durable records, over as many segments as needed."""
         entries: list[LogEntry] = []
         behind = self._behind
         while len(entries) < count:
@@ -241,7 +258,7 @@ class FilesLog:
         while snapshots := list_snapshots(self._folder):
             try:
                 return snapshots[-1], (self._folder / name_snapshot(snapshots[-1])).read_bytes()
-            except FileNotFoundError:  # a later one has taken its place meanwhile
+            except FileNotFoundError:  # a later snapshot has replaced it meanwhile
                 continue
         return None
 

@@ -36,7 +36,10 @@ _BATCH: Final = 1000
 
 
 class StoreFolder:
-    """`StoreFiles` of a folder. Raises `InvalidRequest` when there is none, `StoreError` when it is not ours."""
+    """`StoreFiles` of a folder.
+
+    Raises `InvalidRequest` when there is no log, `StoreError` when the folder belongs to another program.
+    """
 
     is_chained: Final = True
 
@@ -47,7 +50,7 @@ class StoreFolder:
         self.place = str(self._folder)
 
     def read_stored(self, until: int) -> Iterator[StoredRecord]:
-        """Every place from 1 to the last record, at least to `until` and to what the head says."""
+        """Yield every place from 1 to the last record, at least to `until` and to the record that the head names."""
         try:
             with closing(Head(self._folder)) as head:
                 until = max(until, head.read() or 0)
@@ -62,7 +65,7 @@ class StoreFolder:
             raise store_error(self._folder, error) from error
 
     def write_anew(self, records: Iterable[bytes]) -> str:
-        """Write a new folder beside the old one, and let them change places."""
+        """Write a new folder that takes the name of the old one. Returns the new path of the old folder."""
         new = self._folder.with_name(self._folder.name + ".repaired")
         aside = self._folder.with_name(f"{self._folder.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}")
         try:
@@ -79,7 +82,10 @@ class StoreFolder:
         write_database(file, self.read_stored(0))
 
     def _read_whole_batches(self, until: int) -> Iterator[Line]:
-        """Lines that can be read; not those of a batch at the end whose writer died before it was durable."""
+        """Yield the lines that can be read.
+
+        Lines of a batch at the end are left out when its writer ended before the batch was durable.
+        """
         batch: list[Line] = []
         for line in chain.from_iterable(map(self._read_segment, list_segments(self._folder))):
             if batch and line.last != batch[0].last:

@@ -1,4 +1,4 @@
-"""Reading segments: the lines of one after a place, found by halving, since lines stand in order of their numbers."""
+"""Reads segments: the lines after a given place, found by binary search, since lines are in order of their numbers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from stele.storage.layouts import require_known_layout
 __all__ = ["SegmentEnd", "damaged_segment", "find_end", "find_line", "read_lines", "require_header"]
 
 _NEAR: Final = 4096
-"""Bytes that are read in order rather than halved."""
+"""Bytes below which lines are read in order rather than by binary search."""
 
 
 class SegmentEnd(NamedTuple):
-    """Where the next batch goes: behind record seq, at an offset in bytes."""
+    """Where the next batch is written: after record seq, at an offset in bytes."""
 
     seq: int
     offset: int
 
 
 def damaged_segment(path: Path, seq: int) -> DamagedLog:
-    """The error for a record that is not there as it was written."""
+    """Return the error for a record that is missing or differs from what was written."""
     return DamagedLog(
         f"Record {seq} is missing from {path}, or is damaged: restore the newest backup, or let 'stele log verify' say"
         " what is lost and 'stele log repair' go on without it"
@@ -34,7 +34,7 @@ def damaged_segment(path: Path, seq: int) -> DamagedLog:
 
 
 def require_header(file: BinaryIO, path: Path) -> None:
-    """Raise `DamagedLog` when the file is no segment, and `StoreError` when it is one of a newer release."""
+    """Raise `DamagedLog` when the file is not a segment, and `StoreError` when it is a segment of a newer release."""
     header = file.readline()
     if header == HEADER:
         return
@@ -45,13 +45,13 @@ def require_header(file: BinaryIO, path: Path) -> None:
 
 
 def read_lines(file: BinaryIO, path: Path, first: int, offset: int | None = None) -> Iterator[tuple[Line, int]]:
-    """Each record from `first` on, with the offset behind it. Raises `DamagedLog` for one that does not follow.
+    """Yield each record from `first` on, with the offset after it. Raises `DamagedLog` for one out of order.
 
     Args:
         file: The segment.
         path: Its name, for messages.
         first: The sequence number to begin with.
-        offset: Where that may stand; it is looked for if it does not stand there.
+        offset: Where that record is expected; it is searched for if it is not there.
     """
     expected = first
     if offset is not None:
@@ -73,7 +73,7 @@ def read_lines(file: BinaryIO, path: Path, first: int, offset: int | None = None
 
 
 def find_line(file: BinaryIO, path: Path, seq: int) -> int:
-    """The offset of the line of a record, or of where it would stand. Raises `DamagedLog` when a line has no number."""
+    """Return the offset of a record's line, or where it would be. Raises `DamagedLog` when a line has no number."""
     low, high = len(HEADER), os.fstat(file.fileno()).st_size
     # The line begins in [low, high]; low is always the beginning of a line.
     while high - low > _NEAR:
@@ -92,7 +92,10 @@ def find_line(file: BinaryIO, path: Path, seq: int) -> int:
 
 
 def _claim_seq(data: bytes, path: Path, seq: int) -> int:
-    """The number of a line; one without an end is still being written, or its writer died, and is behind all others."""
+    """Return the number of a line.
+
+    A line without an end is still being written, or its writer ended too early; it counts as after all others.
+    """
     if not data.endswith(b"\n"):
         return sys.maxsize
     line_seq = read_seq(data)
@@ -102,10 +105,10 @@ def _claim_seq(data: bytes, path: Path, seq: int) -> int:
 
 
 def find_end(file: BinaryIO, path: Path, durable: SegmentEnd) -> SegmentEnd:
-    """Where the last whole batch ends, at or behind a record that is known to be durable.
+    """Return where the last whole batch ends, at or after a record that is known to be durable.
 
-    What stands behind it is a batch whose writer or machine died. Raises `DamagedLog` when there are lines of a batch
-    that begins later: then what is damaged now was whole once.
+    What follows it is a batch whose writer or machine failed. Raises `DamagedLog` when lines of a later batch follow:
+    then the damaged part was complete once.
     """
     file.seek(durable.offset)
     end, expected, position = durable, durable.seq + 1, durable.offset

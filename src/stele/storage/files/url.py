@@ -1,4 +1,4 @@
-"""How the URL of a store of files is written."""
+"""The form of the URL of a store in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that changes the folder of a log; one thread of a handle does it, under the lock of the head."""
+"""All changes to the folder of a log. One thread of a handle makes them, while it holds the lock of the head."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from stele.storage.files.segment import SegmentEnd, damaged_segment, find_end, f
 __all__ = ["FolderWriter"]
 
 SEGMENT_BYTES: Final = 16 << 20
-"""A segment that is this long gets no further batch. Erasing a record writes its segment anew."""
+"""Size in bytes from which a segment gets no further batch. Erasing a record rewrites its segment."""
 
 
 class FolderWriter:
-    """Writes of one handle. Every method may raise `StoreError` and `OSError`.
+    """Makes the writes of one handle. Every method may raise `StoreError` and `OSError`.
 
     Args:
-        folder: Of the log.
-        head: Of the same handle.
+        folder: Folder of the log.
+        head: Head of the same handle.
         patience: Seconds to wait for the lock.
     """
 
@@ -45,10 +45,10 @@ class FolderWriter:
         self._head = head
         self._patience = patience
         self._end: tuple[Path, SegmentEnd] | None = None
-        """Where this handle left off."""
+        """Where the last write of this handle ended."""
 
     def prepare(self) -> None:
-        """Make an empty log, or finish what a writer or a machine that died left behind."""
+        """Create an empty log, or complete the state that a failed writer or machine left."""
         with self._head.hold_lock(self._patience):
             if self._head.is_empty and not list_segments(self._folder):
                 self._refuse_mark()
@@ -58,7 +58,7 @@ class FolderWriter:
                 self._recover()
 
     def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 … as one durable batch; False, and nothing written, on any other head."""
+        """Write records at expected+1 … as one durable batch; return False and write nothing on any other head."""
         with self._head.hold_lock(self._patience):
             path, end = self._recover()
             if end.seq != expected:
@@ -70,7 +70,7 @@ class FolderWriter:
             return True
 
     def erase(self, seq: int, record: bytes) -> None:
-        """Write the segment of a record anew, with another record in its place."""
+        """Rewrite the segment of a record, with another record in its place."""
         with self._head.hold_lock(self._patience):
             _, end = self._recover()
             if not 1 <= seq <= end.seq:
@@ -91,7 +91,7 @@ class FolderWriter:
                 shutil.copyfileobj(old, new)
 
     def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Keep a snapshot and drop older ones; nothing happens when a later one is there."""
+        """Store a snapshot and drop older ones. Does nothing when a later one exists."""
         with self._head.hold_lock(self._patience):
             snapshots = list_snapshots(self._folder)
             if snapshots and snapshots[-1] > seq:
@@ -103,7 +103,7 @@ class FolderWriter:
                     (self._folder / name_snapshot(older)).unlink(missing_ok=True)
 
     def try_writing(self, size: int) -> None:
-        """Write bytes into a file of their own, and take it away again."""
+        """Write `size` bytes into a separate file, and delete it again."""
         trial = self._folder / f"{HEAD_NAME}{UNFINISHED}"
         with self._head.hold_lock(self._patience):
             try:
@@ -115,7 +115,7 @@ class FolderWriter:
                 trial.unlink(missing_ok=True)
 
     def _refuse_mark(self) -> None:
-        """Refuse to begin where an older log was: its ids would be given out again."""
+        """Raise `DamagedLog` for an empty folder where an older log was: its ids would be assigned again."""
         mark = self._folder / MARK_NAME
         if mark.exists():
             raise DamagedLog(
@@ -130,7 +130,10 @@ class FolderWriter:
         return path, SegmentEnd(first - 1, len(HEADER))
 
     def _recover(self) -> tuple[Path, SegmentEnd]:
-        """Where the next batch goes. A batch that was written whole counts; what a dead writer left else is cut."""
+        """Return where the next batch is written.
+
+        A batch that was written completely counts. The rest that a failed writer left is cut off.
+        """
         durable = self._head.read()
         firsts = list_segments(self._folder)
         if not firsts:
@@ -161,17 +164,18 @@ class FolderWriter:
                 _write_all(file, data, end.offset)
                 os.fsync(file.fileno())
             except OSError:
-                # Whoever writes next would cut it, or find it whole; nobody shall find what was said to have failed.
+                # The next writer would cut the batch off, or find it complete. A batch that was reported as failed must
+                # not appear.
                 with suppress(OSError):
                     file.truncate(end.offset)
                 raise
-        self._head.require_same()  # again: what was written into a folder that is gone is not written
+        self._head.require_same()  # again: a write into a deleted folder does not count
         self._head.write(last)
         self._end = path, SegmentEnd(last, end.offset + len(data))
 
 
 def _find_durable(file: BinaryIO, path: Path, first: int, durable: int) -> SegmentEnd:
-    """Where the last record that is known to be durable ends, in the last segment."""
+    """Return where the last record that is known to be durable ends, in the last segment."""
     require_header(file, path)
     if durable < first:
         return SegmentEnd(first - 1, len(HEADER))

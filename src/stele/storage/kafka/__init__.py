@@ -1,6 +1,6 @@
 """The log in a compacted topic of Kafka, or of brokers that speak its protocol. Any number of nodes, without a leader.
 
-This package is imported with or without Kafka's client; `open_log` says what to install.
+This package can be imported without Kafka's client. Without the client, the error of `open_log` names what to install.
 """
 
 from __future__ import annotations

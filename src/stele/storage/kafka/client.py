@@ -1,6 +1,6 @@
-"""Kafka's client: its settings, one message sent, the end asked for, messages fetched, and its errors in plain words.
+"""Kafka's client: its settings, sending one message, reading the end offset, fetching messages, and its error messages.
 
-Its calls block, so they run in threads; what asks the brokers while a long poll is open has a connection of its own.
+Its calls block, so they run in threads. Requests to the brokers while a long poll is open use another connection.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ __all__ = [
 
 PARTITION: Final = 0
 END_OF_TOPIC: Final = "_PARTITION_EOF"
-"""Name of the error that is none: there is nothing more for now."""
+"""Name of the error code for the end of a topic, which is no failure: no more messages at present."""
 ANSWER_SECONDS: Final = 10.0
-"""How long an answer of the brokers may take, and how long a message is tried to be sent."""
+"""Seconds to wait for an answer of the brokers, and seconds to retry sending a message."""
 
 _LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _MOST_RECEIVED: Final = 1_000_000_000
-"""Bytes of an answer of the brokers that are taken, at most."""
+"""Highest size in bytes of an answer of the brokers that is accepted."""
 _MOST_SENT: Final = 96 << 20
-"""Bytes of a message that are sent, at most: brokers end connections over which more come (`socket.request.max.bytes`).
+"""Highest size in bytes of a message that is sent. Brokers close connections with more (`socket.request.max.bytes`).
 
 Below that the limit of the topic decides.
 """
@@ -75,7 +75,7 @@ _NOT_SENT: Final = frozenset(
         "_QUEUE_FULL",
     }
 )
-"""Errors after which a message is in no replica, now and later."""
+"""Errors after which a message is in no replica and will not be written later."""
 
 _LEADER_CHANGES: Final = frozenset(
     {
@@ -84,14 +84,14 @@ _LEADER_CHANGES: Final = frozenset(
         "NOT_LEADER_FOR_PARTITION",
         "LEADER_NOT_AVAILABLE",
         "OFFSET_NOT_AVAILABLE",
-        "_NOENT",  # the metadata of a moment ago have no leader
+        "_NOENT",  # the cached metadata have no leader
     }
 )
-"""Errors of the moment in which another broker becomes the leader, or the same one again."""
+"""Errors while a leader is elected, whether another broker becomes the leader or the same one again."""
 _RETRY_SECONDS: Final = 0.05
 
 _REFUSALS: Final = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"})
-"""Errors of a connection that no second try mends. The client reports them aside, and what was asked times out."""
+"""Connection errors that a retry cannot fix. The client reports them by a callback; the request itself times out."""
 _CONNECT_SECONDS: Final = 1.0
 
 P = ParamSpec("P")
@@ -108,24 +108,27 @@ class TopicMessage(NamedTuple):
 
     @classmethod
     def read(cls, message: Message) -> TopicMessage:
-        """Take what the client gives."""
+        """Convert a message of the client library."""
         offset = message.offset()
         return cls(-1 if offset is None else offset, message.key(), message.value(), message.error())
 
 
 def store_error(place: str, error: KafkaError) -> StoreError:
-    """The `StoreError` for what the client says: `RecordsTooLarge` where it is about the size of a message."""
+    """Return the `StoreError` for an error of the client; `RecordsTooLarge` where it is about the size of a message."""
     why = _WHY.get(error.name(), "cannot be used")
     kind = RecordsTooLarge if error.name() == _TOO_LARGE else StoreError
     return kind(f"The log {place} {why} ({error.name()}: {error.str()})")
 
 
 def make_consumer(address: TopicAddress, *, poll_ms: int) -> Consumer:
-    """A consumer that is told what to read; poll_ms: how long brokers may hold an answer back when nothing is new."""
+    """Return a consumer without a subscription, to which the caller assigns partitions.
+
+    poll_ms: milliseconds that brokers may delay an answer when there is no new message.
+    """
     return Consumer(
         {
             **client_settings(address),
-            "group.id": "stele",  # asked for by the client; nothing is committed
+            "group.id": "stele",  # required by the client; no offset is committed
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
@@ -140,7 +143,7 @@ def make_consumer(address: TopicAddress, *, poll_ms: int) -> Consumer:
 
 
 def client_settings(address: TopicAddress) -> dict[str, str | int | float | bool]:
-    """What every client of a topic is set up with."""
+    """Return the settings that all clients of a topic share."""
     return {
         "client.id": "stele",
         **address.client_settings,
@@ -170,9 +173,9 @@ class TopicClient:
         self._fetching = ThreadPoolExecutor(1, "stele-kafka-fetch")
 
     async def connect(self) -> None:
-        """Find the leader now: the first message would wait half a second for it.
+        """Find the leader now; otherwise the first message would wait half a second for it.
 
-        A broker that refuses user, password or certificate is not asked again: what it says is the reason.
+        A broker that refuses user, password or certificate is not asked again; its refusal becomes the error.
         """
         await self._run(self._sending, self._connect)
 
@@ -194,7 +197,7 @@ class TopicClient:
             self._refusal = error
 
     async def find_end(self, topic: str | None = None) -> int:
-        """The offset behind everything that was acknowledged before this call: the leader's high watermark.
+        """Return the offset after everything that was acknowledged before this call: the leader's high watermark.
 
         A produce request with acks=all is answered when the high watermark is past it, and a leader that has just been
         elected answers only when its own has caught up (KIP-207).
@@ -212,18 +215,18 @@ class TopicClient:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def send(self, key: bytes, value: bytes | None, topic: str | None = None) -> int:
-        """Write one message, acknowledged by all replicas in sync; its offset.
+        """Write one message, wait until all replicas in sync acknowledge it, and return its offset.
 
-        Raises `StoreTimeout` when it may have been written, and may still be.
+        Raises `StoreTimeout` when it may have been written, or may be written later.
         """
         return await self._run(self._sending, self._send, topic or self.address.topic, key, value)
 
     async def fetch(self, offsets: Collection[int], topic: str | None = None) -> dict[int, TopicMessage]:
-        """The messages at offsets; those that compaction has taken are left out."""
+        """Return the messages at offsets, without those that compaction has removed."""
         return await self._run(self._fetching, self._fetch, topic or self.address.topic, sorted(offsets))
 
     async def close(self) -> None:
-        """Let threads and connections end."""
+        """End the threads and connections."""
         for thread in (self._sending, self._fetching):
             thread.shutdown(wait=False)
         await asyncio.to_thread(self._fetcher.close)
@@ -261,7 +264,7 @@ class TopicClient:
             self._producer.poll(0.1)
         if done and done[0][0] is None:
             return done[0][1].offset
-        # The next message shall not wait for, or be numbered after, one that failed.
+        # A failed message must neither delay the next one nor precede it in the producer's sequence.
         self._producer.purge()
         self._producer = self._make_producer()
         error = done[0][0] if done else None
@@ -277,7 +280,7 @@ class TopicClient:
 def fetch_messages(
     consumer: Consumer, address: TopicAddress, topic: str, offsets: list[int]
 ) -> dict[int, TopicMessage]:
-    """The messages at offsets that ascend; those that compaction has taken are left out. Raises `StoreTimeout`."""
+    """Return the messages at ascending offsets, without those that compaction has removed. Raises `StoreTimeout`."""
     if not offsets:
         return {}
     messages: dict[int, TopicMessage] = {}

@@ -1,4 +1,4 @@
-"""Reads the topic all the time, in a thread of its own, and knows what of it is the log."""
+"""Reads the topic continuously, in its own thread, and decides which messages belong to the log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["TopicFollower"]
 _LOGGER = logging.getLogger(__name__)
 
 _CACHE_BYTES: Final = 16 << 20
-"""Values that are kept: the newest, which are asked for most."""
+"""Size of the cache in bytes. It keeps the newest values, which are read most."""
 _PAGE: Final = 1000
 _POLL_MS: Final = 500
 _WENT_BACK: Final = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"})
@@ -38,10 +38,10 @@ _REFUSED: Final = frozenset(
 
 
 class TopicFollower:
-    """One handle's view of the topic. The thread changes it, the event loop reads it, under one lock."""
+    """One handle's view of the topic. The thread changes it and the event loop reads it, both under one lock."""
 
     def __init__(self, address: TopicAddress, find_end: Callable[[], Awaitable[int]]) -> None:
-        """Sets up a consumer; find_end asks the brokers for the end of the topic."""
+        """Set up a consumer. find_end asks the brokers for the end of the topic."""
         self._find_end = find_end
         self._address = address
         self.place = address.place
@@ -54,15 +54,15 @@ class TopicFollower:
         self._is_closing = False
         self.has_foreign_messages = False
         self.is_restored = False
-        """Whether the topic says that it is a copy, or was restored."""
+        """Whether a message in the topic says that the log is a copy or was restored."""
         self.failure: StoreError | None = None
-        """Why nothing more can be read, for now or for good."""
+        """The error that prevents further reading, for now or for good; None when there is none."""
         self._is_broken = False
         self._consumer: Consumer = make_consumer(address, poll_ms=_POLL_MS)
         self._thread = threading.Thread(target=self._run, name="stele-kafka-follow", daemon=True)
 
     async def start(self) -> None:
-        """Begin to read at the first offset that there is. Raises `StoreError`."""
+        """Begin to read at the first offset of the topic. Raises `StoreError`."""
         try:
             # Without this the consumer looks for the leader only after half a second.
             await asyncio.to_thread(self._consumer.list_topics, self._address.topic, ANSWER_SECONDS)
@@ -87,27 +87,27 @@ class TopicFollower:
             return self._index.head
 
     def find_place(self, seq: int) -> RecordPlace:
-        """Where a record is. Raises `IndexError` for one that there is not."""
+        """Return where a record is. Raises `IndexError` when there is no such record."""
         with self._lock:
             return self._index.find_place(seq)
 
     def list_offsets(self, after: int, limit: int) -> list[int]:
-        """The offsets of the messages of records after a sequence number, in their order."""
+        """Return the offsets of the messages of records after a sequence number, in their order."""
         with self._lock:
             return self._index.list_offsets(after, limit)
 
     def list_void(self) -> dict[int, bytes | None]:
-        """Messages that are not part of the log, and have no tombstone: offset → key, if known."""
+        """Return the messages that are not part of the log and have no tombstone: offset → key, if known."""
         with self._lock:
             return dict(self._index.void)
 
     def forget_void(self, offset: int) -> None:
-        """Count a message as one with a tombstone."""
+        """Note that a message has got its tombstone."""
         with self._lock:
             self._index.void.pop(offset, None)
 
     def find_cached(self, offset: int) -> bytes | None:
-        """The value of a message, if it is at hand."""
+        """Return the value of a message from the cache; None when it is not cached."""
         with self._lock:
             return self._cache.get(offset)
 
@@ -127,7 +127,10 @@ class TopicFollower:
             return self._index.position >= offset
 
     async def _settle(self, seconds: float) -> None:
-        """Where offsets are missing: read up to an end that was asked for after the last of them was met."""
+        """Decide the waiting messages where offsets are missing.
+
+        Reads up to an end of the topic that was requested after the last missing offset was met.
+        """
         while True:
             with self._lock:
                 if not self._index.is_waiting:
@@ -140,14 +143,14 @@ class TopicFollower:
                     self._index.reach_end(self._index.next_offset)
 
     async def wait_for_record(self, after: int, seconds: float) -> None:
-        """Wait for a record after a sequence number, and no longer than that. Raises `StoreError`."""
+        """Wait for a record after a sequence number, at most so many seconds. Raises `StoreError`."""
         try:
             await self._wait(lambda: self._index.head > after, seconds)
         except StoreTimeout:
             return
 
     async def wait_for_turn(self, node: str, seconds: float) -> None:
-        """Wait for the nodes that lost before this one; one that does nothing for so many seconds is left out.
+        """Wait for the nodes that lost before this one; skip a node that does nothing for so many seconds.
 
         Raises `StoreError`.
         """
@@ -246,8 +249,8 @@ class TopicFollower:
                 " that were acknowledged are lost. Restore the newest backup, or start again to see what is left"
             )
         elif name in _REFUSED:
-            self.failure = store_error(self.place, error)  # until it is there, or allowed, again
-        # All else passes: the client tries again by itself.
+            self.failure = store_error(self.place, error)  # until the topic exists, or is allowed, again
+        # All other errors are temporary: the client retries by itself.
 
     def _keep_value(self, offset: int, value: bytes) -> None:
         self._cache[offset] = value

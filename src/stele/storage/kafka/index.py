@@ -1,10 +1,10 @@
-"""Which messages of the topic are the log: the rules by which every node reads them. No input or output here.
+"""Decides which messages of the topic are the log, by the same rules in every node. No input or output here.
 
-A message claims sequence numbers. The first claim to the next number wins, all others are void: that is all that is
-needed for every node to read the same log, since a topic of one partition has one order.
+A message claims sequence numbers. The first claim to the next number wins, all others are void. Since a topic of one
+partition has one order, this is enough for every node to read the same log.
 
-Compaction takes away messages that have a tombstone. What it took from the log was replaced before, and the replacement
-is somewhere behind it: so where offsets are missing, nothing is decided before the end of the topic was seen.
+Compaction removes messages that have a tombstone. A removed message of the log was replaced before, and the replacement
+has a higher offset. So where offsets are missing, nothing is decided before the end of the topic is read.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["MISSING", "ClaimIndex", "RecordPlace"]
 
 
 MISSING: Final = -1
-"""Stands for the offset of a message that is not there."""
+"""The value used as the offset of a missing message."""
 
 
 class RecordPlace(NamedTuple):
     """Where a record is.
 
-    seq       of the first record in the message
-    offset    of the message that it is read from
+    seq       number of the first record in the message
+    offset    offset of the message that it is read from
     origin    offset of the message that claimed it first
-    version   how often that was replaced
+    version   how often that message was replaced
     """
 
     seq: int
@@ -39,29 +39,29 @@ class RecordPlace(NamedTuple):
 
 
 class ClaimIndex:
-    """The log as far as it was read.
+    """The index of the log, as far as the topic was read.
 
     Args:
         place: Name of the store in messages.
-        is_lenient: Go on where records are missing, whose offset is `MISSING` then.
+        is_lenient: Continue where records are missing; their offset is `MISSING` then.
     """
 
     def __init__(self, place: str, *, is_lenient: bool = False) -> None:
         self._place = place
         self._is_lenient = is_lenient
         self._offsets = array("q")
-        """Of the message of each record."""
+        """Offset of each record's message."""
         self._firsts = array("q")
         """The first record in the message of each record."""
         self._replaced: dict[int, tuple[int, int]] = {}
         """First record → offset of the first claim, and version, of messages that were replaced."""
         self._waiting_claims = array("q")
-        """Offset, first record and count of each claim since the end of the topic was last seen."""
+        """Offset, first record and count of each claim since the end of the topic was last reached."""
         self._waiting_replacements: list[tuple[int, Replacement]] = []
         self.is_waiting = True
-        """Whether nothing is decided before the end of the topic was seen."""
+        """Whether messages stay undecided until the end of the topic is reached."""
         self.gaps = 0
-        """How often offsets were missing."""
+        """Number of times that offsets were missing."""
         self.next_offset = 0
         """The offset up to which everything was read."""
         self.position = 0
@@ -79,7 +79,7 @@ class ClaimIndex:
         return len(self._offsets)
 
     def find_place(self, seq: int) -> RecordPlace:
-        """Where a record is. Raises `IndexError` for one that there is not."""
+        """Return where a record is. Raises `IndexError` when there is no such record."""
         if not 1 <= seq <= self.head:
             raise IndexError(seq)
         first, offset = self._firsts[seq - 1], self._offsets[seq - 1]
@@ -87,19 +87,22 @@ class ClaimIndex:
         return RecordPlace(first, offset, origin, version)
 
     def list_offsets(self, after: int, limit: int) -> list[int]:
-        """The offsets of the messages of records after a sequence number, each once, in the order of the records."""
+        """Return the offsets of the messages of records after a sequence number, in the order of the records.
+
+        Each offset is returned once.
+        """
         offsets = self._offsets[after : after + limit]
         return [offset for i, offset in enumerate(offsets) if i == 0 or offset != offsets[i - 1] or offset == MISSING]
 
     def count_records(self, seq: int) -> int:
-        """How many records are in the message whose first one is seq."""
+        """Return how many records are in the message whose first record is seq."""
         end = seq
         while end < self.head and self._firsts[end] == seq:
             end += 1
         return end - seq + 1
 
     def add_claim(self, offset: int, claim: Claim, key: bytes) -> None:
-        """Take in a claim; offsets ascend."""
+        """Add a claim. Offsets must ascend."""
         self._note_offset(offset)
         if self.is_waiting:
             self._waiting_claims.extend((offset, claim.seq, claim.count))
@@ -111,7 +114,7 @@ class ClaimIndex:
             self.position = offset + 1
 
     def add_replacement(self, offset: int, replacement: Replacement, key: bytes) -> None:
-        """Take in a replacement; offsets ascend."""
+        """Add a replacement. Offsets must ascend."""
         self._note_offset(offset)
         if self.is_waiting:
             self._waiting_replacements.append((offset, replacement))
@@ -120,20 +123,23 @@ class ClaimIndex:
             self.position = offset + 1
 
     def add_tombstone(self, offset: int, key: bytes) -> None:
-        """Take in a tombstone: the message with its key needs none any more."""
+        """Add a tombstone: the message with its key needs none any more."""
         self.skip_message(offset)
         for void, known in list(self.void.items()):
             if known == key:
                 del self.void[void]
 
     def skip_message(self, offset: int) -> None:
-        """Pass over a message that says nothing about records."""
+        """Skip a message that does not concern records."""
         self._note_offset(offset)
         if not self.is_waiting:
             self.position = offset + 1
 
     def reach_end(self, offset: int) -> None:
-        """The topic ends before this offset, for now: decide what waited for it. Raises `DamagedLog`."""
+        """Note that the topic ends before this offset at present, and decide the waiting messages.
+
+        Raises `DamagedLog` when records are missing.
+        """
         if self.is_waiting:
             for origin, seq, count in self._merge_waiting():
                 if seq > self.head + 1 and self._is_lenient:
@@ -160,7 +166,7 @@ class ClaimIndex:
         self.next_offset = offset + 1
 
     def _merge_waiting(self) -> Iterator[tuple[int, int, int]]:
-        """Claims by offset, those too that compaction took and of which only the replacement is left."""
+        """Yield the waiting claims by offset, including compacted claims of which only the replacement is left."""
         claims = self._waiting_claims
         rows = [(claims[i], claims[i + 1], claims[i + 2]) for i in range(0, len(claims), 3)]
         there = {row[0] for row in rows} if self._waiting_replacements else set()

@@ -1,4 +1,4 @@
-"""The log in a topic of one partition, which is compacted: the first claim to a number wins.
+"""The log in a compacted topic of one partition: the first claim to a sequence number wins.
 
 Source: docs/protocols/redpanda.md#one-log-many-writers.
 """
@@ -38,9 +38,9 @@ _LOGGER = logging.getLogger(__name__)
 
 _CATCH_UP_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 600.0
-"""The first reading of a topic may take minutes."""
+"""Timeout in seconds for the first reading of a topic, which may take minutes."""
 _LONGEST_PAUSE: Final = 0.05
-"""Seconds that others wait for a writer that has lost to try again."""
+"""Seconds that other writers wait for a writer that has lost a claim to try again."""
 
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
 
@@ -48,11 +48,11 @@ _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = 
 class KafkaLog:
     """A `Log` in a topic, made by `KafkaLog.open`. Belongs to one event loop of one process.
 
-    Every handle is a node: it draws a name, and its claims have keys that nobody uses again.
+    Every handle is a node: it draws a random name, and the keys of its claims are never used again.
     """
 
     def __init__(self, address: TopicAddress) -> None:
-        """Sets up clients; callers use `open`."""
+        """Set up clients. Callers use `open`."""
         self.place = address.place
         self._address = address
         self._client = TopicClient(address)
@@ -69,7 +69,7 @@ class KafkaLog:
 
     @classmethod
     async def open(cls, url: str) -> KafkaLog:
-        """Open the topic, making it when missing, and read it once.
+        """Open the topic, creating it when missing, and read it once.
 
         Raises `InvalidRequest` for a malformed URL, `StoreError` when the topic cannot be used.
         """
@@ -90,9 +90,10 @@ class KafkaLog:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Claim expected+1 … with one message; False when another one has claimed that before.
+        """Claim expected+1 … with one message; return False when another node has claimed that before.
 
-        Raises `StoreTimeout` when the message may have been written, and may still be: the topic tells later.
+        Raises `StoreTimeout` when the message may have been written, or may be written later; reading the topic shows
+        it.
         """
         self._require_open()
         if self._follower.head != expected or not records:
@@ -118,7 +119,7 @@ class KafkaLog:
         return True
 
     async def _find_outcome(self, expected: int, key: bytes) -> bool | None:
-        """Whether a claim won whose outcome is unknown; None: neither it nor another one is there yet."""
+        """Return whether a claim of unknown outcome won; None: neither it nor another claim is there yet."""
         await self._catch_up()
         if self._follower.head == expected:
             return None
@@ -127,9 +128,9 @@ class KafkaLog:
         return message is not None and message.key == key
 
     async def erase(self, seq: int, record: bytes) -> None:
-        """Replace the message that a record is in, and put tombstones on what it replaces.
+        """Replace the message that contains a record, and write tombstones for what it replaces.
 
-        The old bytes are in the topic until Kafka compacts it: `max.compaction.lag.ms` says when that is at the latest.
+        The old bytes are in the topic until Kafka compacts it, at the latest after `max.compaction.lag.ms`.
         Raises `StoreError` when there is no such record.
         """
         self._require_open()
@@ -152,7 +153,7 @@ class KafkaLog:
         await self._withdraw_void()
 
     async def _withdraw_void(self) -> None:
-        """Put tombstones on messages that are not part of the log: their texts shall go, too."""
+        """Write tombstones for messages that are not part of the log, so that compaction removes their texts, too."""
         void = self._follower.list_void()
         unknown = await self._client.fetch([offset for offset, key in void.items() if key is None])
         for offset, key in void.items():
@@ -163,7 +164,7 @@ class KafkaLog:
                 self._follower.forget_void(offset)
 
     def _withdraw_later(self, offset: int, key: bytes) -> None:
-        """Put a tombstone on a message while the loser tries again."""
+        """Write a tombstone for a message in the background, while the writer that lost tries again."""
         task = asyncio.create_task(self._withdraw(offset, key))
         self._withdrawals.add(task)
         task.add_done_callback(self._end_withdrawal)
@@ -178,10 +179,11 @@ class KafkaLog:
         self._follower.forget_void(offset)
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """One writer at a time in this process; among processes those first that lost, in the order in which they did.
+        """Return a context manager that lets one writer at a time in, within this process.
 
-        That needs no messages of its own: everybody sees who lost. A node that does not try again is not waited for
-        longer than a moment.
+        Among processes, nodes that lost a claim come first, in the order in which they lost. That needs no extra
+        messages, since every node sees which claims lost. Other nodes wait only a moment for a node that does not
+        try again.
         """
         self._require_open()
         return self._hold_turn()
@@ -196,7 +198,10 @@ class KafkaLog:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense. Raises `DamagedLog` when records are missing."""
+        """Return at most limit entries with seq > after, in order and without gaps.
+
+        Raises `DamagedLog` when records are missing or damaged, `StoreError` when a message was compacted meanwhile.
+        """
         self._require_open()
         after, limit = max(after, 0), max(limit, 0)
         if after + limit > self._follower.head:
@@ -212,32 +217,38 @@ class KafkaLog:
         return [entry for entry in entries if entry.seq > after][:limit]
 
     async def head(self) -> int:
-        """Sequence number of the last record. Sees every append finished before the call."""
+        """Return the sequence number of the last record.
+
+        It includes every append that finished before the call.
+        """
         self._require_open()
         await self._catch_up()
         return self._follower.head
 
     @property
     def notices_at_once(self) -> bool:
-        """No: the consumer sees a record a moment after it was acknowledged."""
+        """False: the consumer sees a record a moment after it was acknowledged."""
         return False
 
     def has_changed(self) -> bool:
-        """Whether the consumer has seen records since the last call: True on the first, and after own appends, too."""
+        """Return whether the consumer has read records since the last call.
+
+        True on the first call and after appends of this handle, too.
+        """
         self._require_open()
         previous_head, self._seen = self._seen, self._follower.head
         return previous_head != self._seen
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return once the head is past `after`, when the consumer has seen that, or when timeout seconds have gone."""
+        """Return once the consumer has read a record past `after`, or after timeout seconds."""
         self._require_open()
         await self._follower.wait_for_record(after, timeout)
 
     async def _catch_up(self) -> None:
-        """Read up to the end that the topic has now. Calls that wait at the same time ask the brokers once.
+        """Read up to the current end of the topic. Calls that wait at the same time share one request to the brokers.
 
-        An end that was asked for before the call is of no use to it; so a call joins the next question, not the one
-        that is under way.
+        An end that was requested before the call is too old for it. So a call joins the next request, not the running
+        one.
         """
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._read_to_end())
@@ -256,7 +267,7 @@ class KafkaLog:
         await self._follower.wait_for_offset(await self._client.find_end(), _CATCH_UP_SECONDS)
 
     async def _read_messages(self, offsets: Sequence[int]) -> dict[int, list[bytes]]:
-        """The records in messages, by offset."""
+        """Return the records in messages, by offset."""
         values = {offset: self._follower.find_cached(offset) for offset in offsets}
         missing = [offset for offset, value in values.items() if value is None]
         fetched = await self._client.fetch(missing)
@@ -274,7 +285,7 @@ class KafkaLog:
     # --- snapshots --------------------------------------------------------------------------------------------------
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Write the snapshot into a topic beside that of the log, and tombstones for older ones."""
+        """Write the snapshot into a second topic beside that of the log, and tombstones for older snapshots."""
         self._require_open()
         topic = name_snapshot_topic(self._address.topic)
         if not self._has_snapshot_topic:
@@ -294,7 +305,7 @@ class KafkaLog:
                 await self._client.send(key, None, topic)
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None."""
         self._require_open()
         topic = name_snapshot_topic(self._address.topic)
         if await asyncio.to_thread(find_topic, self._client.admin, topic) is None:
@@ -309,23 +320,23 @@ class KafkaLog:
     # --- state of the log -------------------------------------------------------------------------------------------
 
     async def require_writable(self) -> None:
-        """Raise the `StoreError` that the consumer met last."""
+        """Raise the `StoreError` that the consumer has met, if any."""
         self._require_open()
         if self._follower.failure is not None:
             raise self._follower.failure
 
     def may_lack_records(self) -> bool:
-        """Whether the topic says that it was restored."""
+        """Return whether the topic contains the note that it was restored."""
         return self._follower.is_restored
 
     async def expect_lost_records(self) -> None:
-        """Write into the topic that it was restored; the next append takes that back."""
+        """Write the note into the topic that it was restored. The next append withdraws it."""
         self._require_open()
         offset = await self._client.send(print_key(RestoredNote()), b"restored")
         await self._follower.wait_for_offset(offset + 1, _CATCH_UP_SECONDS)
 
     async def close(self) -> None:
-        """End threads and connections. Closing twice is fine."""
+        """End threads and connections. It can be called twice."""
         if self._closed:
             return
         self._closed = True

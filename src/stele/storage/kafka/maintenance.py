@@ -52,7 +52,10 @@ class TopicFiles:
             raise store_error(self.place, error.args[0]) from error
 
     def read_stored(self, until: int) -> Iterator[StoredRecord]:
-        """Every place from 1 to the last record, at least to `until`: first which message has it, then what it says."""
+        """Yield every place from 1 to the last record, at least to `until`.
+
+        The topic is read twice: first to find the message of each record, then to fetch the messages.
+        """
         index = self._read_index()
         with closing(make_consumer(self._address, poll_ms=10)) as consumer:
             rest = iter(index.list_offsets(0, index.head))
@@ -67,7 +70,7 @@ class TopicFiles:
         yield from (StoredRecord(place, None) for place in range(seq, until + 1))
 
     def write_anew(self, records: Iterable[bytes]) -> str:
-        """Refused: a topic cannot change its name. Raises `InvalidRequest`."""
+        """Raise `InvalidRequest`: a topic cannot be renamed."""
         raise InvalidRequest(
             "a topic cannot be put aside: make a copy with 'stele backup', repair the copy, and bring it into a new"
             " topic with 'stele log copy'"
@@ -106,7 +109,7 @@ def _take_message(index: ClaimIndex, message: TopicMessage, place: str) -> None:
 
 
 def _read_values(message: TopicMessage | None, count: int) -> list[bytes] | list[None]:
-    """The records of a message, or as many times nothing."""
+    """Return the records of a message, or as many times None when it is missing."""
     if message is not None and message.value is not None:
         try:
             records = read_records(message.value)

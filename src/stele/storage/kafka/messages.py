@@ -1,11 +1,11 @@
-"""What stands in the topic: keys of JSON that say what a message is, and values of records.
+"""The messages of the topic: keys in JSON that name the kind of message, and values with records.
 
     {"keytype":"RECORDS","seq":5,"count":2,"node":"9f3c…","attempt":17,"magic":1}   records 5 and 6, of node 9f3c
     {"keytype":"REPLACEMENT","seq":5,"count":2,"origin":104,"version":1,"node":…}   the same, with texts erased
     {"keytype":"RESTORED","magic":1}                                                the log is a copy of another one
 
-No key is used twice: a message is only ever superseded by its tombstone, so compaction keeps every message that nobody
-took back, whoever wrote it and whatever became of it.
+No key is used twice: only its tombstone supersedes a message. So compaction keeps every message without a tombstone,
+whichever node wrote it and whether its claim won or lost.
 
 Source: docs/protocols/redpanda.md#one-log-many-writers.
 """
@@ -34,17 +34,18 @@ __all__ = [
 ]
 
 MAGIC: Final = 1
-"""The layout of messages that this release writes; a message with a higher one is refused."""
+"""The layout of messages that this release writes. A message with a higher one is rejected."""
 
 
 class _Key(msgspec.Struct, frozen=True, tag_field="keytype"):
-    """What all keys share."""
+    """The fields that all keys share."""
 
 
 class Claim(_Key, frozen=True, tag="RECORDS"):
-    """Records seq … seq + count - 1, if nobody claimed seq before.
+    """Claims records seq … seq + count - 1, if no earlier message claimed seq.
 
-    node and attempt tell the claim from all others: each node draws its name anew when it opens the log, and counts.
+    node and attempt distinguish the claim from all others: each node draws a new random name when it opens the log, and
+    counts its attempts.
     """
 
     seq: int
@@ -55,7 +56,7 @@ class Claim(_Key, frozen=True, tag="RECORDS"):
 
 
 class Replacement(_Key, frozen=True, tag="REPLACEMENT"):
-    """What the message at offset `origin` reads as from now on, if nobody replaced it so often before."""
+    """Replaces the content of the message at offset `origin`, unless it has this or a higher version already."""
 
     seq: int
     count: int
@@ -67,7 +68,7 @@ class Replacement(_Key, frozen=True, tag="REPLACEMENT"):
 
 
 class RestoredNote(_Key, frozen=True, tag="RESTORED"):
-    """While it has a value, records may have been acknowledged that this log does not have."""
+    """Marks a restored log. While it has a value, records may have been acknowledged that this log does not have."""
 
     magic: int = MAGIC
 
@@ -83,7 +84,7 @@ class SnapshotPart(_Key, frozen=True, tag="SNAPSHOT"):
 
 
 class SnapshotEnd(_Key, frozen=True, tag="SNAPSHOT_END"):
-    """A state snapshot is whole: it has so many parts."""
+    """Marks a state snapshot as complete, with its number of parts."""
 
     seq: int
     parts: int
@@ -96,7 +97,7 @@ Key: TypeAlias = Claim | Replacement | RestoredNote | SnapshotPart | SnapshotEnd
 
 
 class _Outline(msgspec.Struct):
-    """What a key of any release has."""
+    """The fields of a key that every release writes."""
 
     keytype: str
     magic: int
@@ -113,7 +114,7 @@ def print_key(key: Key) -> bytes:
 
 
 def read_key(data: bytes | None, place: str) -> Key | None:
-    """Return a key; None for what is no key of ours. Raises `StoreError` for one of a newer release."""
+    """Return a key; None for a key of another program. Raises `StoreError` for a key of a newer release."""
     if data is None:
         return None
     key: Key | None

@@ -1,7 +1,7 @@
-"""State snapshots, in a topic of their own: followers of the log need not read them.
+"""State snapshots, in their own topic: followers of the log need not read them.
 
-A snapshot is cut into parts, and counts when the message that says how many there are is written. Then older ones get
-their tombstones.
+A snapshot is cut into parts. It counts once the message with the number of its parts is written. Then older snapshots
+get their tombstones.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from stele.storage.kafka.url import TopicAddress
 __all__ = ["StoredSnapshot", "cut_snapshot", "find_whole", "read_snapshots"]
 
 PART_BYTES: Final = 512 << 10
-"""Of one message: less than brokers take by default."""
+"""Size in bytes of one message: less than the default limit of brokers."""
 
 
 class StoredSnapshot(NamedTuple):
-    """A whole snapshot. keys: of its messages; pieces: the values of its parts, of none but the newest."""
+    """A complete snapshot. keys: keys of its messages; pieces: values of its parts, kept for the newest one only."""
 
     seq: int
     pieces: list[bytes]
@@ -31,14 +31,14 @@ class StoredSnapshot(NamedTuple):
 
 
 def cut_snapshot(seq: int, data: bytes, node: str, attempt: int) -> list[tuple[bytes, bytes]]:
-    """The messages of a snapshot, as (key, value), in their order."""
+    """Return the messages of a snapshot, as (key, value), in their order."""
     pieces = [data[i : i + PART_BYTES] for i in range(0, len(data), PART_BYTES)]
     messages = [(print_key(SnapshotPart(seq, i, node, attempt)), piece) for i, piece in enumerate(pieces)]
     return [*messages, (print_key(SnapshotEnd(seq, len(pieces), node, attempt)), b"whole")]
 
 
 def read_snapshots(address: TopicAddress, topic: str, end: int) -> list[StoredSnapshot]:
-    """All snapshots before an offset that are whole and have no tombstones, oldest first. Raises `StoreTimeout`."""
+    """Return all complete snapshots before an offset that have no tombstones, oldest first. Raises `StoreTimeout`."""
     if end == 0:
         return []
     consumer = make_consumer(address, poll_ms=10)
@@ -51,7 +51,7 @@ def read_snapshots(address: TopicAddress, topic: str, end: int) -> list[StoredSn
 
 
 def find_whole(messages: Iterable[TopicMessage], place: str) -> list[StoredSnapshot]:
-    """The snapshots among the messages of a topic that are whole and have no tombstones, oldest first."""
+    """Return the complete snapshots without tombstones among the messages of a topic, oldest first."""
     parts: dict[tuple[str, int], dict[int, tuple[bytes, bytes]]] = {}
     whole: dict[bytes, StoredSnapshot] = {}
     for message in messages:

@@ -1,4 +1,4 @@
-"""Makes the topics of a log, or makes sure of those that are there."""
+"""Creates the topics of a log, and checks existing ones."""
 
 from __future__ import annotations
 
@@ -37,19 +37,22 @@ TOPIC_SETTINGS: Final[Mapping[str, str]] = {
     "max.compaction.lag.ms": str(24 * 3600 * 1000),  # purged texts are gone after a day
     "message.timestamp.type": "CreateTime",
 }
-"""Of a topic that is made here."""
+"""Settings of a topic that Stele creates."""
 
 _SHOWN_WITHIN: Final = 10.0
-"""Seconds until a topic that was made is known to the brokers."""
+"""Seconds to wait until the brokers list a topic that was created."""
 
 
 def name_snapshot_topic(topic: str) -> str:
-    """The topic that has the snapshots of the log in a topic."""
+    """Return the name of the topic with the snapshots of a log, from the name of the log's topic."""
     return f"{topic}-snapshots"
 
 
 def prepare_topic(admin: AdminClient, address: TopicAddress, topic: str) -> None:
-    """Make the topic if there is none; make sure that it keeps every record. Raises `StoreError`."""
+    """Create the topic if there is none; check that it has one partition and keeps every record.
+
+    Raises `StoreError`.
+    """
     try:
         partitions = find_topic(admin, topic)
         if partitions is None:
@@ -75,7 +78,7 @@ def prepare_topic(admin: AdminClient, address: TopicAddress, topic: str) -> None
 
 
 def find_topic(admin: AdminClient, topic: str) -> int | None:
-    """How many partitions a topic has; None: there is no such topic. Raises `KafkaException`."""
+    """Return the number of partitions of a topic; None: there is no such topic. Raises `KafkaException`."""
     try:
         return len(_describe_topic(admin, topic).partitions)
     except KafkaException as error:
@@ -85,7 +88,7 @@ def find_topic(admin: AdminClient, topic: str) -> int | None:
 
 
 def find_replicas(admin: AdminClient, topic: str) -> int:
-    """How many brokers have the log's partition. Raises `KafkaException`."""
+    """Return the number of brokers that have the log's partition. Raises `KafkaException`."""
     return len(_describe_topic(admin, topic).partitions[PARTITION].replicas)
 
 
@@ -96,7 +99,7 @@ def _describe_topic(admin: AdminClient, topic: str) -> TopicDescription:
 
 
 def read_topic_settings(admin: AdminClient, topic: str) -> dict[str, str]:
-    """The settings of a topic; none where this user may not see them. Raises `KafkaException`."""
+    """Return the settings of a topic; empty where this user may not read them. Raises `KafkaException`."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     try:
         entries = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result()

@@ -1,4 +1,4 @@
-"""How the URL of a store in Kafka is written, and the settings of its clients."""
+"""The form of the URL of a store in Kafka, and the settings of its clients."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _CLIENT_SETTINGS: Final = (
     "client.id",
     "client.rack",
 )
-"""Parameters that Kafka's client takes as they are."""
+"""Parameters that are passed to Kafka's client unchanged."""
 
 
 class TopicAddress(NamedTuple):
-    """A topic, and how to come to it.
+    """A topic, and how to reach it.
 
     brokers             addresses to begin with, comma-separated
     topic               its name
-    client_settings     of Kafka's client; they hold the password
-    replication_factor  of a topic that is made; None: the brokers' default
+    client_settings     settings of Kafka's client; they hold the password
+    replication_factor  of a topic that is created; None: the brokers' default
     """
 
     brokers: str
@@ -56,9 +56,9 @@ class TopicAddress(NamedTuple):
 
 
 def parse_url(url: str) -> TopicAddress:
-    """Return what a URL says, with user and password from the environment where it has none.
+    """Return the address in a URL, with user and password from the environment where the URL has none.
 
-    Raises `InvalidRequest` for any other shape and for unknown parameters; the message repeats no password.
+    Raises `InvalidRequest` for any other form and for unknown parameters; the message repeats no password.
     """
     try:
         parts = urlsplit(url)
@@ -90,7 +90,7 @@ def parse_url(url: str) -> TopicAddress:
 
 
 def _find_login(user: str, password: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Settings for user and password: over TLS and as they are, where the URL says nothing else."""
+    """Return the settings for user and password. The defaults are `SASL_SSL` and the mechanism `PLAIN`."""
     credentials = find_credentials()
     user, secret = user or credentials.user or "", password or credentials.password or ""
     if not user:

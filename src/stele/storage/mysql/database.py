@@ -1,4 +1,4 @@
-"""The database: which tables there are, and what errors mean in plain words."""
+"""The database: its tables, and error messages in plain words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 LAYOUT: Final = 1
-"""The version of the tables, kept in `stele_store`; a database with a higher one is refused, not guessed at."""
+"""The version of the tables, kept in `stele_store`. A database with a higher one is rejected."""
 
 CREATE_TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS stele_log (seq BIGINT PRIMARY KEY, stored LONGBLOB NOT NULL) ENGINE = InnoDB",
@@ -43,9 +43,15 @@ CREATE_TABLES: Final = (
     """,
 )
 CREATE_ROW: Final = "INSERT IGNORE INTO stele_store (only_row, layout, log_id) VALUES (1, %s, %s)"
-"""log_id: tells the log from another one of the same place. is_restored: the log was restored and its original may have
-gone on. erasures: how many records were overwritten; scrubbed: how many of them have no bytes left behind in the files
-of the tables. The row is written last: without it the tables are not there yet."""
+"""Statement that creates the one row of `stele_store`.
+
+log_id       distinguishes the log from another one in the same place
+is_restored  the log was restored, and its original may have continued
+erasures     how many records were overwritten
+scrubbed     how many of them have no bytes left in the files of the tables
+
+The row is written last: until it exists, the tables do not count as created.
+"""
 
 _WHY: Final = {
     CR.CR_CONN_HOST_ERROR: "cannot be reached",
@@ -64,17 +70,20 @@ _WHY: Final = {
     ER.RECORD_FILE_FULL: "has no room left",
     ER.TABLEACCESS_DENIED_ERROR: "does not give this user a right that it needs",
 }
-"""Sentences by error number. See https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html"""
+"""Parts of error messages by error number.
+
+See https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html
+"""
 
 
 def store_error(place: str, error: pymysql.MySQLError) -> StoreError:
-    """The `StoreError` for what the server or the client library says."""
+    """Return the `StoreError` for an error of the server or the client library."""
     number, text = error.args[0] if error.args else 0, str(error.args[-1] if error.args else error)
     return StoreError(f"The store {place} {_WHY.get(number, 'cannot be used')}: {' '.join(text.split())}")
 
 
 def fetch_row(connection: Connection[Any], query: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """The one row of a query."""
+    """Return the one row of a query."""
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         row = cursor.fetchone()
@@ -83,7 +92,7 @@ def fetch_row(connection: Connection[Any], query: str, values: tuple[Any, ...] =
 
 
 def read_layout(place: str, connection: Connection[Any]) -> int | None:
-    """The version of the tables; None where there are none. Raises `StoreError` for those of a newer release."""
+    """Return the version of the tables; None where there are none. Raises `StoreError` for those of a newer release."""
     try:
         layout = fetch_row(connection, "SELECT MAX(layout) FROM stele_store")[0]
     except pymysql.ProgrammingError as error:
@@ -97,7 +106,7 @@ def read_layout(place: str, connection: Connection[Any]) -> int | None:
 
 
 def find_doubts(connection: Connection[Any]) -> tuple[str, ...]:
-    """Settings of the server that may lose acknowledged records, one sentence each."""
+    """Return warnings about settings of the server that may lose acknowledged records, one sentence each."""
     flush, has_binlog, sync = fetch_row(
         connection, "SELECT @@global.innodb_flush_log_at_trx_commit, @@global.log_bin, @@global.sync_binlog"
     )

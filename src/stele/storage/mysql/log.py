@@ -1,7 +1,8 @@
 """The log over one table of a database of MySQL or MariaDB.
 
-The primary key decides who wins a place. Each handle has a connection with a thread for reading, one for writing and
-one for its turn (`GET_LOCK`), made when they are first needed. Servers of this kind tell nobody of appends: nodes look.
+The primary key decides which append gets a sequence number. Each handle has a connection with a thread for reading, one
+for writing and one for its turn (`GET_LOCK`), made when they are first needed. MySQL sends no notification of appends,
+so nodes poll.
 
 See https://dev.mysql.com/doc/refman/8.0/en/locking-functions.html
 """
@@ -52,15 +53,15 @@ _SNAPSHOT: Final = """
 SELECT seq, sealed FROM stele_snapshot WHERE seq = (SELECT MAX(seq) FROM stele_snapshot) ORDER BY part
 """
 _STALE_SECONDS: Final = 0.25
-"""After that long without a look, the log counts as changed."""
+"""Seconds after which the log counts as changed when it was not read."""
 _SLOW_SECONDS: Final = 3600.0
-"""How long the server may be silent over a snapshot, or while it writes tables anew."""
+"""Seconds to wait for the server while it writes a snapshot or rewrites tables."""
 _ROW_BYTES: Final = 4096
-"""Of a row beside its record, and more than that."""
+"""Upper bound in bytes for the part of a row outside its record."""
 
 
 class _Cursor(Cursor):
-    """Joins small rows to statements of at most so many bytes."""
+    """A cursor that joins small rows into statements of at most `max_stmt_length` bytes."""
 
     max_stmt_length = 1 << 18
 
@@ -72,7 +73,7 @@ class MysqlLog:
     """
 
     def __init__(self, place: str, options: dict[str, Any], patience: float) -> None:
-        """Connects nowhere yet; callers use `open`."""
+        """Prepare the sessions without connecting. Callers use `open`."""
         self._place = place
         self._options = options
         self._patience = patience
@@ -85,9 +86,9 @@ class MysqlLog:
         self._packet_bytes = 0
         self._is_restored = False
         self._has_failed = False
-        """Whether the last append did."""
+        """Whether the last append failed."""
         self._head = self._told_head = -1
-        """The head at the last look, and at the last time that somebody was told of it."""
+        """The head at the last read, and the head that `has_changed` last reported."""
         self._looked_at = 0.0
         self._scrubber: Scrubber | None = None
         self._forks = count_forks()
@@ -95,9 +96,12 @@ class MysqlLog:
 
     @classmethod
     async def open(cls, url: str, *, patience: float = 10.0) -> MysqlLog:
-        """Open the log of a database, making its tables when they are missing.
+        """Open the log of a database, creating its tables when they are missing.
 
-        patience: seconds to wait for a turn before going on without one.
+        Args:
+            url: URL of the database.
+            patience: Seconds to wait for a turn before continuing without one.
+
         Raises `InvalidRequest` for a malformed URL; `StoreError` when the database cannot be reached or used, or when
         its tables are those of a newer release.
         """
@@ -118,14 +122,14 @@ class MysqlLog:
             self._scrubber.begin()
 
     def _create_tables(self, connection: Connection[Any]) -> None:
-        """Make the tables. Each statement may be repeated, also by several nodes at once; the row comes last."""
+        """Create the tables. Each statement can be repeated, also by several nodes at once; the row comes last."""
         with connection.cursor() as cursor:
             for statement in CREATE_TABLES:
                 cursor.execute(statement)
             cursor.execute(CREATE_ROW, (LAYOUT, os.urandom(16)))
 
     def _read_store(self, connection: Connection[Any]) -> bool:
-        """Note what tables and server say of themselves; whether bytes of erased records were left behind."""
+        """Read the log's id and flags and the server's settings. Returns whether bytes of erased records are left."""
         row = fetch_row(connection, "SELECT log_id, is_restored, erasures > scrubbed FROM stele_store")
         self._log_id, self._is_restored = row[0], bool(row[1])
         self._packet_bytes = fetch_row(connection, "SELECT @@global.max_allowed_packet")[0]
@@ -134,7 +138,7 @@ class MysqlLog:
         return bool(row[2])
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head.
+        """Write records at expected+1 … in one durable transaction; return False and write nothing on any other head.
 
         Raises `RecordsTooLarge` for a record that does not fit the server's `max_allowed_packet`, and `StoreError`.
         """
@@ -179,7 +183,7 @@ class MysqlLog:
             return True
 
     def _insert_records(self, cursor: Cursor, expected: int, records: Sequence[bytes]) -> None:
-        """Insert small records together, and big ones piece by piece, since a statement doubles their bytes."""
+        """Insert small records together and large ones in pieces, since a statement doubles their bytes."""
         piece = self._packet_bytes // 4
         cursor.executemany(_INSERT, [(seq, row[:piece]) for seq, row in enumerate(records, expected + 1)])
         for seq, record in enumerate(records, expected + 1):
@@ -187,7 +191,7 @@ class MysqlLog:
                 cursor.execute(_EXTEND, (record[start : start + piece], seq))
 
     def _require_fit(self, record: bytes) -> None:
-        """Raise `RecordsTooLarge` for a record that the server could not send again."""
+        """Raise `RecordsTooLarge` for a record that the server could not return in one packet."""
         if len(record) + _ROW_BYTES > self._packet_bytes:
             raise RecordsTooLarge(
                 f"The store {self._place} takes no record of {len(record)} bytes, since its max_allowed_packet is"
@@ -195,7 +199,10 @@ class MysqlLog:
             )
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
+        """Return at most limit entries with seq > after, in order and without gaps.
+
+        Raises `StoreError` when records are missing.
+        """
         self._require_open()
         after, limit = max(after, 0), max(limit, 0)
         if not limit:
@@ -215,7 +222,10 @@ class MysqlLog:
         return entries
 
     async def head(self) -> int:
-        """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
+        """Return the sequence number of the last committed record, 0 when empty.
+
+        It includes every append that finished before the call.
+        """
         self._require_open()
         head = int((await self._reader.run(lambda connection: fetch_row(connection, _HEAD)))[0])
         self._note_head(head)
@@ -226,11 +236,11 @@ class MysqlLog:
 
     @property
     def notices_at_once(self) -> bool:
-        """No: the server has to be asked."""
+        """False: this handle knows of other appends only after it asks the server."""
         return False
 
     def has_changed(self) -> bool:
-        """Whether the last look found a new head, or the last look or answer is too old."""
+        """Return whether the last read found a new head, or the last read or True result is older than 0.25 seconds."""
         self._require_open()
         if self._told_head == self._head and time.monotonic() - self._looked_at < _STALE_SECONDS:
             return False
@@ -239,14 +249,18 @@ class MysqlLog:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """One writer at a time among all nodes of the server; given up waiting for after `patience` seconds."""
+        """Let one writer at a time in, among all nodes of the server.
+
+        After `patience` seconds of waiting the writer continues without a turn.
+        """
         self._require_open()
         async with self._queue:
             try:
                 await self._turn.run(self._take_lock)
                 yield
             finally:
-                # Also after a cancellation: the request goes on in its thread, and this comes after it.
+                # Also after a cancellation: the lock request continues in the thread, and the release is queued after
+                # it.
                 self._turn.submit(self._release_lock)
 
     def _take_lock(self, connection: Connection[Any]) -> None:
@@ -256,18 +270,18 @@ class MysqlLog:
         fetch_row(connection, "SELECT RELEASE_LOCK(%s)", (self._lock_name,))
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return once the head is past `after`, seen within 50 ms of the commit, or when timeout seconds have gone."""
+        """Return once the head is past `after`, seen within 50 ms of the commit, or after timeout seconds."""
         await wait_for_growth(self.head, after, timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Keep the snapshot and drop older ones, in one transaction; nothing happens when a later one is there."""
+        """Store the snapshot and drop older ones, in one transaction. Does nothing when a later one exists."""
         self._require_open()
         size = max(self._packet_bytes // 4, 1)
 
         def save(connection: Connection[Any]) -> None:
             connection.begin()
             with connection.cursor() as cursor:
-                # The row of the store is locked for those who save at the same time.
+                # The row of the store is locked, so that only one node saves at a time.
                 cursor.execute("SELECT layout FROM stele_store FOR UPDATE")
                 if fetch_row(connection, "SELECT COALESCE(MAX(seq), 0) FROM stele_snapshot")[0] <= seq:
                     cursor.execute("DELETE FROM stele_snapshot")
@@ -279,7 +293,7 @@ class MysqlLog:
         await self._run_slowly(save)
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None."""
         self._require_open()
 
         def load(connection: Connection[Any]) -> tuple[int, bytes] | None:
@@ -315,7 +329,7 @@ class MysqlLog:
             self._scrubber.begin()
 
     async def _scrub(self) -> None:
-        """Have the tables written anew into other files, and the old files removed."""
+        """Make the server rewrite the tables into new files and remove the old files."""
 
         def scrub(connection: Connection[Any]) -> None:
             erasures, scrubbed = fetch_row(connection, "SELECT erasures, scrubbed FROM stele_store")
@@ -337,7 +351,7 @@ class MysqlLog:
             await session.close()
 
     async def require_writable(self) -> None:
-        """Raise the `StoreError` of a read-only server; after a failed append also what a trial meets.
+        """Raise the `StoreError` of a read-only server. After a failed append, also try a write and raise its error.
 
         Raises `StoreReplaced` when the log is not the one that was opened.
         """
@@ -353,11 +367,11 @@ class MysqlLog:
             self._has_failed = False
 
     def may_lack_records(self) -> bool:
-        """Whether the log was restored and nothing was appended since."""
+        """Return whether the log was restored and nothing was appended since."""
         return self._is_restored
 
     async def expect_lost_records(self) -> None:
-        """Remember in the database that the log was restored."""
+        """Store the note in the database that the log was restored."""
         self._require_open()
 
         def note(connection: Connection[Any]) -> None:
@@ -368,7 +382,7 @@ class MysqlLog:
         self._is_restored = True
 
     async def close(self) -> None:
-        """Finish what is under way and disconnect. Closing twice is fine."""
+        """Finish the running calls and disconnect. It can be called twice."""
         if self._closed:
             return
         self._closed = True
@@ -385,7 +399,7 @@ class MysqlLog:
 
 
 def _try_writing(connection: Connection[Any]) -> None:
-    """Write pages, and take them back in the same transaction."""
+    """Insert a test row of `LEAST_ROOM` bytes, and roll the transaction back."""
     connection.begin()
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, (-1, bytes(LEAST_ROOM)))

@@ -42,7 +42,7 @@ class MysqlTables:
                 raise InvalidRequest(f"there is no store {self.place}")
 
     def read_stored(self, until: int) -> Iterator[StoredRecord]:
-        """Every place from 1 to the last record, at least to `until`."""
+        """Yield every place from 1 to the last record, at least to `until`."""
         with _open_connection(self._url) as connection:
             last = max(until, fetch_row(connection, "SELECT COALESCE(MAX(seq), 0) FROM stele_log")[0])
             for first in range(1, last + 1, _PAGE):
@@ -53,7 +53,7 @@ class MysqlTables:
                 yield from (StoredRecord(seq, records.get(seq)) for seq in page)
 
     def write_anew(self, records: Iterable[bytes]) -> str:
-        """Write a new table, and let the tables change places; nodes that run on the old one write no more."""
+        """Write a new table and swap the names of the tables. Nodes that run on the old table stop writing."""
         aside = f"stele_log_damaged_{time.strftime('%Y%m%dt%H%M%S')}"
         with _open_connection(self._url) as connection, connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS stele_log_repaired")

@@ -1,4 +1,7 @@
-"""One connection to the database and the thread that uses it; made when first used, and made anew after it broke."""
+"""One connection to the database and the thread that uses it.
+
+It connects when it is first used, and again after the connection broke.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ __all__ = ["MysqlSession"]
 T = TypeVar("T")
 
 _LOCK_SECONDS: Final = 10
-"""How long a statement waits for a row that another one has written and not committed."""
+"""Seconds that a statement waits for a row that another transaction has written and not committed."""
 _SETTINGS: Final = (
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS}",
@@ -29,13 +32,13 @@ _SETTINGS: Final = (
 
 
 class MysqlSession:
-    """Runs jobs one after another. A job that was begun goes on when the task that asked for it is cancelled.
+    """Runs jobs one after another. A job that has started continues when the task that requested it is cancelled.
 
     Args:
         place: Name of the store in messages.
-        options: Of the connection.
-        name: Of the thread.
-        seconds: How long the server may be silent.
+        options: Options of the connection.
+        name: Name of the thread.
+        seconds: Timeout in seconds for each read and write on the connection.
     """
 
     def __init__(self, place: str, options: Mapping[str, Any], name: str, seconds: float = 15.0) -> None:
@@ -46,14 +49,14 @@ class MysqlSession:
         self._backoff = ConnectBackoff()
 
     async def run(self, job: Callable[[Connection[Any]], T], *, is_repeatable: bool = True) -> T:
-        """Run a job on the connection; one that is repeatable is tried again on a new one when the old one has gone.
+        """Run a job on the connection.
 
-        Raises `StoreError`.
+        A repeatable job is tried again on a new connection when the old one is lost. Raises `StoreError`.
         """
         return await asyncio.wrap_future(self._thread.submit(self._run_job, job, is_repeatable))
 
     def submit(self, job: Callable[[Connection[Any]], object]) -> None:
-        """Have a job run after those that were submitted before; its failure is nobody's business."""
+        """Queue a job after those that were submitted before. A `StoreError` of the job is ignored."""
 
         def run() -> None:
             with suppress(StoreError):
@@ -100,7 +103,7 @@ class MysqlSession:
         return connection
 
     async def close(self) -> None:
-        """Finish what is under way, and disconnect."""
+        """Finish the running jobs, and disconnect."""
         done = self._thread.submit(self._disconnect)
         self._thread.shutdown(wait=False)
         await asyncio.shield(asyncio.wrap_future(done))

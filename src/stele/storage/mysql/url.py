@@ -1,4 +1,4 @@
-"""How the URL of a MySQL store is written, and the connection it stands for."""
+"""The form of the URL of a MySQL store, and the connection options in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONNECT_SECONDS: Final = 10
 
 
 def connect_options(url: str) -> dict[str, Any]:
-    """Options of `pymysql.connect` for a URL, completed from the environment. Raises `InvalidRequest`."""
+    """Return the options of `pymysql.connect` for a URL, completed from the environment. Raises `InvalidRequest`."""
     try:
         parts = urlsplit(url)
         port = parts.port or 3306

@@ -1,4 +1,4 @@
-"""The database: how a URL is read, which tables there are, and what errors mean in plain words."""
+"""The database: the form of its URL, its tables, and error messages in plain words."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = [
 ]
 
 LAYOUT: Final = 1
-"""The version of the tables, kept in `stele_store`; a database with a higher one is refused, not guessed at."""
+"""The version of the tables, kept in `stele_store`. A database with a higher one is rejected."""
 
 LAYOUT_LOCK: Final = 0x5374656C
-"""ASCII `Stel`: the advisory lock under which tables are made."""
+"""ASCII `Stel`: the advisory lock under which tables are created."""
 SCRUB_LOCK: Final = 0x53746573
-"""First half of the advisory locks of those who write the tables anew."""
+"""First half of the advisory lock that a node holds while it rewrites the tables."""
 TURN_LOCK: Final = 0x53746574
-"""First half of the advisory locks of turns; the second one is the number of the table, so that logs do not share."""
+"""First half of the advisory locks of turns. The second half is the number of the table, so that logs do not share."""
 
 CREATE_TABLES: Final = (
     "CREATE TABLE stele_log (seq bigint PRIMARY KEY, stored bytea NOT NULL)",
@@ -50,8 +50,12 @@ CREATE_TABLES: Final = (
     """,
     f"INSERT INTO stele_store (layout) VALUES ({LAYOUT})",  # noqa: S608 - a number of ours
 )
-"""is_restored: the log was restored and its original may have gone on. erasures: how many records were overwritten;
-scrubbed: how many of them have no bytes left behind in the files of the tables."""
+"""Statements that create the tables.
+
+is_restored  the log was restored, and its original may have continued
+erasures     how many records were overwritten
+scrubbed     how many of them have no bytes left in the files of the tables
+"""
 
 _DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "stele",
@@ -77,11 +81,14 @@ _WHY: Final = {
     "XX001": "is damaged; restore the newest backup",
     "XX002": "is damaged; restore the newest backup",
 }
-"""Sentences by SQLSTATE. See https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+"""Parts of error messages by SQLSTATE. See https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 
 
 def connect_options(url: str) -> dict[str, Any]:
-    """Options of libpq for a URL of libpq's own form, completed from the environment. Raises `InvalidRequest`."""
+    """Return the options of libpq for a URL in libpq's form, completed from the environment.
+
+    Raises `InvalidRequest`.
+    """
     scheme, _, rest = url.partition(":")
     try:
         parameters = conninfo_to_dict(f"{scheme.lower()}:{rest}") if rest.startswith("//") else None
@@ -104,7 +111,7 @@ def connect_options(url: str) -> dict[str, Any]:
 
 
 def store_error(place: str, error: psycopg.Error) -> StoreError:
-    """The `StoreError` for what PostgreSQL or its client library says."""
+    """Return the `StoreError` for an error of PostgreSQL or its client library."""
     why = _WHY.get(error.sqlstate or "", "cannot be used" if error.sqlstate else "cannot be reached")
     text = (error.diag.message_primary if error.sqlstate else None) or str(error)
     first = re.split(r"\n\t|\nMultiple|\n- ", text.strip())[0]

@@ -1,4 +1,4 @@
-"""Hears of appends of other nodes, by LISTEN; what it may have missed counts as heard."""
+"""Receives notifications of appends of other nodes, by LISTEN. A notification that may be lost counts as received."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Listener"]
 _PAUSES: Final = (0.05, 2.0)
 """Seconds between two attempts to connect: the first, and the longest."""
 _SILENCE_SECONDS: Final = 30.0
-"""After that long without a notice, the connection is asked whether it is still there."""
+"""Seconds without a notification after which the connection is tested."""
 
 
 class Listener:
-    """Notices of one channel. A notice may be late, or lost with its connection: it is a hint."""
+    """Notifications of one channel. One may be late, or lost with its connection, so it is only a hint."""
 
     def __init__(self, options: Mapping[str, Any], channel: str) -> None:
         self._options = options
@@ -30,16 +30,16 @@ class Listener:
         self._task = asyncio.create_task(self._listen())
 
     def take_news(self) -> bool:
-        """Whether anything was heard, or may have been missed, since the last call."""
+        """Return whether a notification arrived, or may have been missed, since the last call."""
         news, self._has_news = self._has_news, False
         return news or not self._is_connected
 
     def is_connected(self) -> bool:
-        """Whether notices arrive."""
+        """Return whether the connection that receives notifications is open."""
         return self._is_connected
 
     def next_notice(self) -> asyncio.Event:
-        """What is set at the next notice."""
+        """Return the event that is set at the next notification."""
         return self._heard
 
     def _note(self) -> None:
@@ -55,7 +55,7 @@ class Listener:
                 async with await AsyncConnection.connect(**self._options, autocommit=True) as connection:
                     await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
                     self._is_connected = True
-                    self._note()  # what came before is not told
+                    self._note()  # earlier notifications were not delivered
                     pause = first
                     while True:
                         async for _ in connection.notifies(timeout=_SILENCE_SECONDS):

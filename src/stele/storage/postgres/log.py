@@ -1,7 +1,8 @@
 """The log over one table of a PostgreSQL database.
 
-The primary key decides who wins a place. Each handle has a connection for reading, one for writing, one for its turn
-(an advisory lock) and one that hears of appends of others; the middle two are made when they are first needed.
+The primary key decides which append gets a sequence number. Each handle has a connection for reading, one for writing,
+one for its turn (an advisory lock) and one that receives notifications of appends. Those for writing and for the turn
+are made when they are first needed.
 
 See https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
 """
@@ -48,7 +49,7 @@ WITH written AS (
 ), counted AS (SELECT count(*) AS records FROM written)
 SELECT pg_notify(%(channel)s, '') FROM counted WHERE records > 0
 """
-"""One statement, all or nothing. Nobody sees a head before it is committed, so places have no gaps."""
+"""One statement, all or nothing. A head becomes visible only when it is committed, so sequence numbers have no gaps."""
 _SNAPSHOT: Final = """
 SELECT seq, sealed FROM stele_snapshot WHERE seq = (SELECT max(seq) FROM stele_snapshot) ORDER BY part
 """
@@ -59,11 +60,11 @@ SELECT coalesce(to_regclass('stele_log')::oid::bigint, 0),
 """
 
 _POLL_SECONDS: Final = 0.25
-"""Between two looks of `wait` while no notices arrive."""
+"""Seconds between two reads of the head in `wait` while notifications cannot arrive."""
 _SNAPSHOT_SECONDS: Final = 600.0
 _SCRUB_SECONDS: Final = 3600.0
 _PART_BYTES: Final = 16 << 20
-"""Of a snapshot in one row: a value has 1 GB at most."""
+"""Size in bytes of the part of a snapshot in one row. PostgreSQL limits a value to 1 GB."""
 
 
 class PostgresLog:
@@ -73,21 +74,21 @@ class PostgresLog:
     """
 
     def __init__(self, place: str, options: dict[str, Any], patience: float) -> None:
-        """Connects nowhere yet; callers use `open`."""
+        """Prepare the sessions without connecting. Callers use `open`."""
         self._place = place
         self._options = options
         self._reader = PostgresSession(place, options)
         self._writer = PostgresSession(place, options)
-        # A server that waits for a turn on behalf of a process that was killed notices that within a second.
+        # While a process waits for a turn, the server detects within a second that the process was killed.
         settings = {"lock_timeout": f"{patience:g}s", "client_connection_check_interval": "1s"}
         self._turn = PostgresSession(place, options, settings)
         self._queue = asyncio.Lock()
         self._table = 0
         self._is_restored = False
         self._has_traces = False
-        """Whether bytes of erased records were left behind."""
+        """Whether bytes of erased records are left in the files of the tables."""
         self._has_failed = False
-        """Whether the last append did."""
+        """Whether the last append failed."""
         self._listener: Listener | None = None
         self._scrubber: Scrubber | None = None
         self._forks = count_forks()
@@ -95,9 +96,12 @@ class PostgresLog:
 
     @classmethod
     async def open(cls, url: str, *, patience: float = 10.0) -> PostgresLog:
-        """Open the log of a database, making its tables when they are missing.
+        """Open the log of a database, creating its tables when they are missing.
 
-        patience: seconds to wait for a turn before going on without one.
+        Args:
+            url: URL of the database.
+            patience: Seconds to wait for a turn before continuing without one.
+
         Raises `InvalidRequest` for a malformed URL; `StoreError` when the database cannot be reached or used, or when
         its tables are those of a newer release.
         """
@@ -119,7 +123,7 @@ class PostgresLog:
             self._scrubber.begin()
 
     async def _read_store(self, connection: AsyncConnection[Any]) -> bool:
-        """Note what the tables say of themselves; False where there are none."""
+        """Read the flags of the log from its tables. Returns False where there are no tables."""
         layout = await _read_layout(connection)
         if layout is None:
             return False
@@ -132,7 +136,10 @@ class PostgresLog:
         return f"stele_log_{self._table}"
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
+        """Write records at expected+1 … in one durable transaction.
+
+        Returns False and writes nothing on any other head.
+        """
         self._require_open()
         if not records:
             return await self.head() == expected
@@ -160,7 +167,10 @@ class PostgresLog:
         return written
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
+        """Return at most limit entries with seq > after, in order and without gaps.
+
+        Raises `StoreError` when records are missing.
+        """
         self._require_open()
         after, limit = max(after, 0), max(limit, 0)
         if not limit:
@@ -178,23 +188,29 @@ class PostgresLog:
         return entries
 
     async def head(self) -> int:
-        """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
+        """Return the sequence number of the last committed record, 0 when empty.
+
+        It includes every append that finished before the call.
+        """
         self._require_open()
         return int((await self._reader.run(lambda connection: _fetch_row(connection, _HEAD)))[0])
 
     @property
     def notices_at_once(self) -> bool:
-        """No: a notice takes its way through the server."""
+        """False: a notification passes through the server and may be late."""
         return False
 
     def has_changed(self) -> bool:
-        """Whether a notice arrived since the last call, or none can arrive."""
+        """Return whether a notification arrived since the last call, or none can arrive."""
         self._require_open()
         return self._listener is None or self._listener.take_news()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """One writer at a time among all nodes of the database; given up waiting for after `patience` seconds."""
+        """Let one writer at a time in, among all nodes of the database.
+
+        After `patience` seconds of waiting the writer continues without a turn.
+        """
         self._require_open()
         async with self._queue:
             is_held = await self._take_turn()
@@ -220,14 +236,14 @@ class PostgresLog:
         return True
 
     async def _give_turn_back(self) -> None:
-        """Unlock; with a connection that has gone the lock has gone, too."""
+        """Release the advisory lock. When the connection is lost, the server has released it already."""
         with suppress(StoreError):
             await self._turn.run(
                 lambda connection: connection.execute("SELECT pg_advisory_unlock_all()"), is_repeatable=False
             )
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return once the head is past `after`, at the notice of the commit, or when timeout seconds have gone."""
+        """Return once the head is past `after`, at the notification of the commit, or after timeout seconds."""
         self._require_open()
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout
@@ -242,7 +258,7 @@ class PostgresLog:
                     await notice.wait()
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Keep the snapshot and drop older ones, in one transaction; nothing happens when a later one is there."""
+        """Store the snapshot and drop older ones, in one transaction. Does nothing when a later one exists."""
         self._require_open()
 
         async def save(connection: AsyncConnection[Any]) -> None:
@@ -261,7 +277,7 @@ class PostgresLog:
         await self._writer.run(save, seconds=_SNAPSHOT_SECONDS)
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None."""
         self._require_open()
 
         async def load(connection: AsyncConnection[Any]) -> tuple[int, bytes] | None:
@@ -298,8 +314,9 @@ class PostgresLog:
             await session.close()
 
     async def require_writable(self) -> None:
-        """Raise the `StoreError` of a standby or a read-only database; after a failed append also what a trial meets.
+        """Raise the `StoreError` of a standby or a read-only database.
 
+        After a failed append, also try a write and raise its error.
         Raises `StoreReplaced` when the tables are not those that were opened.
         """
         self._require_open()
@@ -313,17 +330,17 @@ class PostgresLog:
             self._has_failed = False
 
     def may_lack_records(self) -> bool:
-        """Whether the log was restored and nothing was appended since."""
+        """Return whether the log was restored and nothing was appended since."""
         return self._is_restored
 
     async def expect_lost_records(self) -> None:
-        """Remember in the database that the log was restored."""
+        """Store the note in the database that the log was restored."""
         self._require_open()
         await self._writer.run(lambda connection: connection.execute("UPDATE stele_store SET is_restored = true"))
         self._is_restored = True
 
     async def close(self) -> None:
-        """Finish what is under way and disconnect. Closing twice is fine."""
+        """Finish the running calls and disconnect. It can be called twice."""
         if self._closed:
             return
         self._closed = True
@@ -348,15 +365,15 @@ async def _fetch_row(connection: AsyncConnection[Any], query: str) -> tuple[Any,
 
 
 async def _read_layout(connection: AsyncConnection[Any]) -> int | None:
-    """The version of the tables; None where there are none."""
+    """Return the version of the tables; None where there are none."""
     if (await _fetch_row(connection, "SELECT to_regclass('stele_store')"))[0] is None:
         return None
     return int((await _fetch_row(connection, "SELECT max(layout) FROM stele_store"))[0])
 
 
 async def _create_tables(connection: AsyncConnection[Any]) -> None:
-    """Make the tables unless another node has done so meanwhile."""
-    # Outside of the transaction: a transaction that waited for the lock may still believe that there are no tables.
+    """Create the tables unless another node has done so meanwhile."""
+    # Outside of the transaction: a transaction that waited for the lock may still see no tables.
     await connection.execute("SELECT pg_advisory_lock(%s, %s)", (LAYOUT_LOCK, LAYOUT))
     try:
         async with connection.transaction():
@@ -369,6 +386,6 @@ async def _create_tables(connection: AsyncConnection[Any]) -> None:
 
 
 async def _try_writing(connection: AsyncConnection[Any]) -> None:
-    """Write pages, and take them back in the same transaction."""
+    """Insert a test row, and roll the transaction back."""
     async with connection.transaction(force_rollback=True):
         await connection.execute("INSERT INTO stele_log (seq, stored) VALUES (-1, %b)", (bytes(LEAST_ROOM),))

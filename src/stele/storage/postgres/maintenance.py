@@ -44,14 +44,14 @@ class PostgresTables:
                 raise InvalidRequest(f"there is no store {self.place}")
 
     def read_stored(self, until: int) -> Iterator[StoredRecord]:
-        """Every place from 1 to the last record, at least to `until`."""
+        """Yield every place from 1 to the last record, at least to `until`."""
         with self._connect() as connection:
             last = max(until, connection.execute("SELECT coalesce(max(seq), 0) FROM stele_log").fetchall()[0][0])
             for first in range(1, last + 1, _PAGE):
                 yield from _read_page(connection, first, min(first + _PAGE - 1, last))
 
     def write_anew(self, records: Iterable[bytes]) -> str:
-        """Write a new table, and let the tables change places, in one transaction."""
+        """Write a new table and swap the names of the tables, in one transaction."""
         aside = f"stele_log_damaged_{time.strftime('%Y%m%dt%H%M%S')}"
         with self._connect() as connection, connection.transaction(), connection.cursor() as cursor:
             cursor.execute("CREATE TABLE stele_log_repaired (LIKE stele_log INCLUDING ALL)")
@@ -78,7 +78,7 @@ class PostgresTables:
 
 
 def _read_page(connection: Connection[Any], first: int, last: int) -> Iterator[StoredRecord]:
-    """The records of a page; where its blocks are damaged, those of them that can be had one by one."""
+    """Yield the records of a page. Where its blocks are damaged, read the records one by one."""
     records: dict[int, bytes] = {}
     try:
         records = dict(connection.execute(_READ, (first, last)).fetchall())
@@ -91,7 +91,7 @@ def _read_page(connection: Connection[Any], first: int, last: int) -> Iterator[S
 
 
 def _read_layout(place: str, connection: Connection[Any]) -> int | None:
-    """The version of the tables; None where there are none. Raises `StoreError` for those of a newer release."""
+    """Return the version of the tables; None where there are none. Raises `StoreError` for those of a newer release."""
     if connection.execute("SELECT to_regclass('stele_store')").fetchall()[0][0] is None:
         return None
     layout = int(connection.execute("SELECT max(layout) FROM stele_store").fetchall()[0][0])

@@ -1,4 +1,4 @@
-"""Writes the tables anew, which takes the bytes of overwritten records out of their files.
+"""Rewrites the tables, which removes the bytes of overwritten records from their files.
 
 `VACUUM FULL` writes a table into another file and removes the old one. It locks the table meanwhile.
 
@@ -18,7 +18,10 @@ __all__ = ["scrub_tables"]
 
 
 async def scrub_tables(connection: AsyncConnection[Any], place: str) -> None:
-    """Scrub when records were overwritten since the last time; nothing happens while another node is at it."""
+    """Rewrite the tables if records were overwritten since the last time.
+
+    Does nothing while another node rewrites them.
+    """
     erasures, scrubbed = await _fetch_row(connection, "SELECT erasures, scrubbed FROM stele_store")
     if erasures == scrubbed:
         return

@@ -1,4 +1,4 @@
-"""One connection to the database, made when it is first used, and made anew after it broke."""
+"""One connection to the database. It connects when it is first used, and again after the connection broke."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ __all__ = ["PostgresSession"]
 T = TypeVar("T")
 
 _SECONDS: Final = 15.0
-"""How long a job may take that does not say."""
+"""Default time limit of a job in seconds."""
 _DURABLE: Final = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
-"""A lost tail would hand out its ids again; stronger settings than `on` stay."""
+"""Turns on `synchronous_commit` if it is off: after a lost tail, its ids would be assigned again.
+
+Settings that are stronger than `on` stay.
+"""
 
 _SETTING: Final = "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s"
-"""Of the session; one that the server is too old for is left out."""
+"""Sets one setting of the session. A setting that an older server does not know is skipped."""
 
 
 class PostgresSession:
-    """Runs jobs one after another. What a task asked for goes on when the task is cancelled.
+    """Runs jobs one after another. A job continues when the task that requested it is cancelled.
 
     Args:
         place: Name of the store in messages.
-        options: Of the connection, for libpq.
-        settings: Of the session, for the server.
+        options: Options of the connection, for libpq.
+        settings: Settings of the session, for the server.
     """
 
     def __init__(self, place: str, options: Mapping[str, Any], settings: Mapping[str, str] | None = None) -> None:
@@ -53,9 +56,10 @@ class PostgresSession:
         seconds: float = _SECONDS,
         is_repeatable: bool = True,
     ) -> T:
-        """Run a job on the connection; one that is repeatable is tried again on a new one when the old one has gone.
+        """Run a job on the connection.
 
-        Raises `StoreError`; `StoreTimeout` when it took too long.
+        A repeatable job is tried again on a new connection when the old one is lost. Raises `StoreError`;
+        `StoreTimeout` when the job takes longer than `seconds`.
         """
         task = asyncio.create_task(self._run_in_turn(job, seconds, is_repeatable))
         self._running.add(task)
@@ -65,7 +69,7 @@ class PostgresSession:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever was told of it may have gone
+            task.exception()  # retrieve the error: the caller may have been cancelled
 
     async def _run_in_turn(
         self, job: Callable[[AsyncConnection[Any]], Awaitable[T]], seconds: float, is_repeatable: bool
@@ -88,7 +92,10 @@ class PostgresSession:
                         raise store_error(self._place, error) from error
 
     async def connect(self) -> AsyncConnection[Any]:
-        """The connection; a new one where there is none. Raises `StoreError`, at once for a while after a failure."""
+        """Return the connection; open a new one where there is none.
+
+        Raises `StoreError`. After a failed attempt it raises at once, for a while, without another attempt.
+        """
         if self._connection is not None and not self._connection.closed:
             return self._connection
         self._backoff.require_retry()
@@ -118,6 +125,6 @@ class PostgresSession:
             await connection.close()
 
     async def close(self) -> None:
-        """Finish what is under way, and disconnect."""
+        """Finish the running job, and disconnect."""
         async with self._lock:
             await self._drop()

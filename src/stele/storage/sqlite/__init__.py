@@ -21,7 +21,7 @@ async def _open_url(url: str) -> SqliteLog:
 
 
 def _find_file(url: str) -> Path:
-    """The file of `sqlite:///relative.db` or `sqlite:////absolute.db` (percent escapes allowed, options not)."""
+    """Return the file of `sqlite:///relative.db` or `sqlite:////absolute.db` (percent escapes allowed, options not)."""
     return resolve_path(parse_url(url))
 
 

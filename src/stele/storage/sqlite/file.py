@@ -1,4 +1,4 @@
-"""The database file: its names, how it is opened, and what its errors mean in plain words."""
+"""The database file: its names, how it is opened, and error messages in plain words."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ __all__ = [
 ]
 
 APPLICATION_ID = 0x5374656C
-"""ASCII `Stel` in the file's header: tells our files from other SQLite databases."""
+"""ASCII `Stel` in the file's header: distinguishes files of Stele from other SQLite databases."""
 
 SCHEMA_VERSION = 3
-"""The layout that `prepare` makes, kept in `user_version`; a file with a higher one is refused rather than guessed at.
+"""The layout that `prepare` creates, kept in `user_version`. A file with a higher one is rejected.
 
-Layout 1 had the tables `log` and `snapshot`, whose records had no checksums: see `upgrade`. The tables have other names
-since, so a process of an older release that still has the file open writes no more.
+Layout 1 had the tables `log` and `snapshot`, whose records had no checksums: see `upgrade`. The tables of later layouts
+have other names, so a process of an older release that still has the file open can write no more.
 """
 
 SHA256_LAYOUT = 2
-"""The same tables, with checksums of SHA-256 alone. A file of it stays so: the release before may write there, too."""
+"""The same tables, with checksums of SHA-256 alone.
+
+A file of this layout keeps it, because the release before this one may write there, too.
+"""
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",  # a lost tail would hand out its ids again
@@ -60,7 +63,7 @@ _WHY = {
 
 
 def store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
-    """The `StoreError` for what SQLite or the operating system says about the file."""
+    """Return the `StoreError` for an error of SQLite or the operating system about the file."""
     if isinstance(error, OSError):
         return StoreError(f"The log {path} cannot be made or opened: {error.strerror} ({error.filename or path})")
     # An extended code keeps its family in the low byte (sqlite.org/rescode.html).
@@ -69,7 +72,7 @@ def store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
 
 
 def resolve_path(path: str | Path) -> Path:
-    """The absolute path without symbolic links. Raises `StoreError`."""
+    """Return the absolute path without symbolic links. Raises `StoreError`."""
     try:
         return Path(path).resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle (Python < 3.13)
@@ -77,7 +80,7 @@ def resolve_path(path: str | Path) -> Path:
 
 
 def lock_path(path: Path) -> Path:
-    """The lock file beside the database; the database itself must not be opened by hand.
+    """Return the path of the lock file beside the database. The database file itself must not be opened directly.
 
     (Closing any descriptor of it would drop the locks SQLite holds in this process: sqlite.org/howtocorrupt.html §2.2.)
     """
@@ -85,12 +88,12 @@ def lock_path(path: Path) -> Path:
 
 
 def mark_path(path: Path) -> Path:
-    """The high-water mark beside the database."""
+    """Return the path of the high-water mark beside the database."""
     return path.with_name(path.name + ".mark")
 
 
 def open_connection(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """A connection in autocommit mode that may be handed to another thread. Raises `StoreError`."""
+    """Return a connection in autocommit mode that may be passed to another thread. Raises `StoreError`."""
     try:
         connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
         for setting in _SETTINGS:
@@ -102,7 +105,7 @@ def open_connection(path: Path, busy_timeout: float) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing: takes the write lock at once, commits at the end, rolls back on any error."""
+    """Run the block in a transaction: take the write lock at once, commit at the end, roll back on any error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -115,7 +118,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def ensure_wal(path: Path, connection: sqlite3.Connection, busy_timeout: float) -> None:
-    """Write-ahead mode is kept in the file; switching needs it alone and does not ask the busy handler."""
+    """Switch the database to write-ahead mode, which is stored in the file.
+
+    Switching needs exclusive access, and SQLite does not call the busy handler for it.
+    """
     deadline = time.monotonic() + busy_timeout
     while True:
         try:
@@ -131,6 +137,6 @@ def ensure_wal(path: Path, connection: sqlite3.Connection, busy_timeout: float) 
 
 
 def query_value(connection: sqlite3.Connection, query: str) -> int | str:
-    """The one value that a query gives. Raises `sqlite3.Error`."""
+    """Return the one value of a query's result. Raises `sqlite3.Error`."""
     value: int | str = connection.execute(query).fetchall()[0][0]
     return value

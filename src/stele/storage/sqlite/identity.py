@@ -1,6 +1,6 @@
-"""Whether the files of a log are still those that were opened.
+"""Checks whether the files of a log are still those that were opened.
 
-A database that was deleted or replaced takes writes as before, and nobody will ever read them.
+A database that was deleted or replaced accepts writes as before, but no process can ever read them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class FileIdentity:
     """Device and inode of the database and of its write-ahead log, which stay while a connection is open."""
 
     def __init__(self, path: Path) -> None:
-        """Note what is there. Raises `OSError` when the database is not."""
+        """Record device and inode of the files. Raises `OSError` when the database does not exist."""
         self._path = path
         names = (str(path), f"{path}-wal")
         self._known: dict[str, tuple[int, int]] = {}
@@ -27,7 +27,7 @@ class FileIdentity:
                 self._known[name] = status.st_dev, status.st_ino
 
     def require_same(self) -> None:
-        """Raise `StoreReplaced` when a file is gone or is another one."""
+        """Raise `StoreReplaced` when a file is missing or is another one."""
         for name, known in self._known.items():
             try:
                 status = os.stat(name)

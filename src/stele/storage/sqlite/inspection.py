@@ -1,4 +1,4 @@
-"""Looks at a database without opening it for writing: nothing is created, locked or changed."""
+"""Inspects a database without opening it for writing: nothing is created, locked or changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def inspect_file(url: str) -> StoreCondition:
 
 def _read_header(path: Path) -> tuple[int | None, str]:
     """Return layout and journal mode. Raises `StoreError` for a file that is not a store."""
-    # Beside a write-ahead log SQLite has to read that, too; without one it may take the file as it is, and makes none.
+    # SQLite must read a write-ahead log, if there is one. Otherwise it opens the file as immutable and creates none.
     has_wal = all(path.with_name(path.name + ending).exists() for ending in ("-wal", "-shm"))
     address = f"file:{quote(str(path))}?{'mode=ro' if has_wal else 'immutable=1'}"
     try:
@@ -48,7 +48,7 @@ def _read_header(path: Path) -> tuple[int | None, str]:
         raise store_error(path, error) from error
     if layout is None:
         raise StoreError(f"{path} is a database without a log; name another file")
-    # Of an immutable file SQLite says that it has no journal; bytes 18 and 19 of the header say what it has.
+    # SQLite reports no journal for an immutable file. Bytes 18 and 19 of the header hold its real mode.
     with path.open("rb") as file:
         versions = file.read(20)[18:20]
     return layout, "wal" if versions == b"\x02\x02" else mode

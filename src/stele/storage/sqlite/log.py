@@ -1,7 +1,7 @@
 """The log over one SQLite file.
 
-Three connections, so that nobody waits for the wrong thing: `hint` answers on the event loop in microseconds (head,
-changed, short tails), `writer` and `reader` have a thread each for what may take longer (fsync; long tails).
+Three connections, so that short calls do not wait for long ones. `hint` runs on the event loop and takes microseconds
+(head, changed, short tails). `writer` and `reader` have a thread each for what may take longer (fsync; long tails).
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ __all__ = ["SqliteLog"]
 
 _HEAD = "SELECT coalesce(max(seq), 0) FROM record"
 _APPEND = f"INSERT INTO record (seq, stored) VALUES (?, CASE WHEN ({_HEAD}) = ? THEN ? END)"  # noqa: S608 - constants
-"""Any other head makes null of the first record, which the table refuses; more records are appended as further rows."""
+"""Inserts the first record, or null on any other head, which the table refuses. Further records become further rows."""
 _TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
 _INLINE = 256
 _INLINE_BYTES = 512 << 10
 _PAGE = 64
-"""So many records of a tail are read on the event loop, page by page until they take so much memory: a hop to a thread
-costs more than reading them."""
+"""Records of a tail that are read at once on the event loop.
+
+Reading continues page by page up to a limit of memory, since a switch to a thread costs more than the read.
+"""
 _ONE_STATEMENT = 64
-"""So many records are appended by one statement, which SQLite compiles once per number of them."""
+"""Highest number of records that one statement appends. SQLite compiles a statement once per number of records."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,38 +57,41 @@ T = TypeVar("T")
 class SqliteLog:
     """A `Log` in a SQLite file, made by `SqliteLog.open`. Belongs to one event loop of one process.
 
-    Processes that fork open their own handle afterwards; a handle used on the other side of a fork says so.
+    Forked processes must open their own handle; a handle used in another process after a fork raises an error.
     An append that is cancelled may still be written: its outcome is found by reading the log.
     """
 
     def __init__(self, path: Path, layout: int, busy_timeout: float, patience: float) -> None:
-        """Opens a file that `prepare_file` has made sure of; callers use `open`."""
+        """Open a file that `prepare_file` has checked. Callers use `open`."""
         self.layout = layout
         self._path = path
         self._hint = open_connection(path, busy_timeout)
         self._writer = _Worker(path, busy_timeout, "stele-log-writer")
         self._reader = _Worker(path, busy_timeout, "stele-log-reader")
-        # The first question makes the write-ahead log, whose identity is noted, too.
+        # The first query creates the write-ahead log, whose identity is recorded, too.
         query_value(self._hint, "PRAGMA user_version")
         self._identity = FileIdentity(path)
         self._turn = FileTurn(lock_path(path), patience)
         self._seen = -1
         self._has_failed = False
-        """Whether the last append did."""
+        """Whether the last append failed."""
         self._forks = count_forks()
         self._closed = False
 
     @classmethod
     async def open(cls, path: str | Path, *, busy_timeout: float = 10.0, patience: float = 10.0) -> SqliteLog:
-        """Open the file, making it and its folder when missing.
+        """Open the file, creating it and its folder when missing.
 
-        busy_timeout: seconds to wait for another program's write lock before giving up with `StoreError`.
-        patience: seconds to wait for a turn before going on without one.
+        Args:
+            path: Path of the file.
+            busy_timeout: Seconds to wait for another program's write lock before raising `StoreError`.
+            patience: Seconds to wait for a turn before continuing without one.
+
         Raises `StoreError` when the file is damaged, foreign, of a newer layout, or out of reach.
         """
 
         def start() -> SqliteLog:
-            # Resolved: a later chdir must not move the log, and whoever comes by a symbolic link shares the lock file.
+            # Resolved: a later chdir must not move the log, and processes that use a symbolic link share the lock file.
             place = resolve_path(path)
             layout = prepare_file(place, busy_timeout)
             try:
@@ -97,7 +102,10 @@ class SqliteLog:
         return await asyncio.to_thread(start)
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
-        """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
+        """Write records at expected+1 … in one durable transaction.
+
+        Returns False and writes nothing on any other head.
+        """
         self._require_open()
         try:
             written = await self._writer.run_job(_append_records, self._identity, expected, records)
@@ -108,7 +116,10 @@ class SqliteLog:
         return written
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
-        """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
+        """Return at most limit entries with seq > after, in order and without gaps.
+
+        Raises `StoreError` when records are missing.
+        """
         after, limit = max(after, 0), max(limit, 0)
         self._require_open()
         try:
@@ -121,50 +132,63 @@ class SqliteLog:
         return entries
 
     async def head(self) -> int:
-        """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
+        """Return the sequence number of the last committed record, 0 when empty.
+
+        It includes every append that finished before the call.
+        """
         return self._query_number(_HEAD)
 
     @property
     def notices_at_once(self) -> bool:
-        """Yes."""
+        """True: `has_changed` knows of every append that has returned."""
         return True
 
     def has_changed(self) -> bool:
-        """Whether any connection committed since the last call: True on the first call and after own writes, too."""
+        """Return whether any connection committed since the last call.
+
+        True on the first call and after writes of this handle, too.
+        """
         # https://sqlite.org/pragma.html#pragma_data_version
         previous_version, self._seen = self._seen, self._query_number("PRAGMA data_version")
         return previous_version != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """One writer at a time among all processes of the file; given up waiting for after `patience` seconds."""
+        """Return a context manager that lets one writer at a time in, among all processes of the file.
+
+        After `patience` seconds of waiting it continues without a turn.
+        """
         self._require_open()
         return self._turn.hold_turn()
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
-        """Return once the head is past `after`, seen within 50 ms of the commit, or when timeout seconds have gone."""
+        """Return once the head is past `after`, seen within 50 ms of the commit, or after timeout seconds."""
         await wait_for_growth(self.head, after, timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
-        """Keep the snapshot and drop older ones, in one transaction; nothing happens when a later one is there."""
+        """Store the snapshot and drop older ones, in one transaction. Does nothing when a later one exists."""
         self._require_open()
         await self._writer.run_job(_save_snapshot, seq, data)
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None."""
         self._require_open()
         return await self._reader.run_job(_load_snapshot)
 
     async def erase(self, seq: int, record: bytes) -> None:
         """Overwrite the record at seq and scrub its old bytes from the database and its write-ahead log.
 
-        Raises `StoreError` when there is no such record, and when a reader elsewhere keeps the old bytes in the
-        write-ahead log; the record is overwritten then, and erasing again finishes the scrubbing.
+        Raises `StoreError` when there is no such record, and when another reader keeps the old bytes in the write-ahead
+        log.
+        In the second case the record is overwritten, and erasing again finishes the scrubbing.
         """
         self._require_open()
         await self._writer.run_job(_erase_record, self._path, seq, record)
 
     async def require_writable(self) -> None:
-        """Raise `StoreReplaced`, or the `StoreError` of a full disk; after a failed append also what a trial meets."""
+        """Raise `StoreReplaced`, or the `StoreError` of a full disk.
+
+        After a failed append, also try a write and raise its error.
+        """
         self._require_open()
         self._identity.require_same()
         require_room(self._path)
@@ -173,14 +197,14 @@ class SqliteLog:
             self._has_failed = False
 
     def may_lack_records(self) -> bool:
-        """Nothing here says so: see `ChainedLog`."""
+        """Return False: the database keeps no such note. The high-water mark of `ChainedLog` does."""
         return False
 
     async def expect_lost_records(self) -> None:
-        """Nothing here remembers it: see `ChainedLog`."""
+        """Do nothing: the database keeps no such note. The high-water mark of `ChainedLog` does."""
 
     async def close(self) -> None:
-        """Finish what is under way and release files and threads. Closing twice is fine."""
+        """Finish the running calls and release files and threads. It can be called twice."""
         if self._closed:
             return
         self._require_open()
@@ -191,7 +215,7 @@ class SqliteLog:
         await self._writer.close()  # last: closing the last connection folds the write-ahead log into the database
 
     def _query_number(self, question: str) -> int:
-        """One number, on the event loop."""
+        """Return the one number of a query's result. Runs on the event loop."""
         self._require_open()
         try:
             # fetchall, not fetchone: an unfinished statement would pin the connection to an old view of the log.
@@ -232,18 +256,18 @@ class _Worker:
 def _append_records(
     connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
 ) -> bool:
-    # Before, too: this node would read again what it commits into files that are gone, and answer from it.
+    # Also before the write: this node would otherwise read and return records that it commits into deleted files.
     identity.require_same()
     try:
         return _insert_records(connection, expected, records)
     finally:
-        # What was committed into files that are gone is not written, and explains any error.
+        # A commit into deleted files does not count as written, and deleted files explain any error.
         identity.require_same()
 
 
 def _insert_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
     if 1 <= len(records) <= _ONE_STATEMENT:
-        # One statement is a transaction by itself. After each one this thread waits for the event loop's to pause.
+        # One statement is a transaction by itself. After each one this thread waits for the event loop to pause.
         values = [expected + 1, expected, records[0]]
         for row in enumerate(records[1:], expected + 2):
             values += row
@@ -253,10 +277,11 @@ def _insert_records(connection: sqlite3.Connection, expected: int, records: Sequ
             return False
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY and _read_head(connection) != expected:
-                return False  # somebody else's records came before: that needs no write lock to be known
+                return False  # another process wrote records first; no write lock is needed to see that
             raise
         return True
-    if _read_head(connection) != expected:  # without the write lock: a loser need not queue behind a winner's fsync
+    # Without the write lock: a losing append need not wait for the winner's fsync
+    if _read_head(connection) != expected:
         return False
     if records:
         with transaction(connection):
@@ -267,7 +292,7 @@ def _insert_records(connection: sqlite3.Connection, expected: int, records: Sequ
 
 
 def _try_writing(connection: sqlite3.Connection) -> None:
-    """Write pages, and take them back in the same transaction."""
+    """Insert test bytes, and roll the transaction back."""
     with transaction(connection):
         connection.execute("INSERT INTO record (seq, stored) VALUES (-1, zeroblob(?))", (LEAST_ROOM,))
         connection.execute("DELETE FROM record WHERE seq = -1")
@@ -281,9 +306,10 @@ def _read_head(connection: sqlite3.Connection) -> int:
 def _read_tail(
     connection: sqlite3.Connection, path: Path, after: int, limit: int, most_bytes: float = inf
 ) -> list[LogEntry]:
-    """At most limit entries, and no further page of them once they take most_bytes of memory."""
+    """Return at most limit entries; read no further page once the entries take most_bytes of memory."""
     entries: list[LogEntry] = []
-    with closing(connection.execute(_TAIL, (after, limit))) as cursor:  # an unfinished one would pin an old view
+    # An unfinished query would keep an old snapshot open
+    with closing(connection.execute(_TAIL, (after, limit))) as cursor:
         while page := cursor.fetchmany(_PAGE):
             entries += map(make_entry, page)
             if len(page) < _PAGE:

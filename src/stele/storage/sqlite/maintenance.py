@@ -30,7 +30,10 @@ _PAGE = 500
 
 
 class SqliteFiles:
-    """`StoreFiles` of a database. Raises `InvalidRequest` when there is none, `StoreError` when it is not ours."""
+    """`StoreFiles` of a database.
+
+    Raises `InvalidRequest` when there is none, `StoreError` when it is not a log of Stele.
+    """
 
     def __init__(self, url: str) -> None:
         self._path = resolve_path(parse_url(url))
@@ -44,7 +47,7 @@ class SqliteFiles:
                 raise store_error(self._path, error) from error
 
     def read_stored(self, until: int) -> Iterator[StoredRecord]:
-        """Every place from 1 to the last record, at least to `until`."""
+        """Yield every place from 1 to the last record, at least to `until`."""
         table, column = ("record", "stored") if self.is_chained else ("log", "record")
         with closing(self._connect()) as connection:
             connection.text_factory = bytes
@@ -62,7 +65,7 @@ class SqliteFiles:
                 )
 
     def write_anew(self, records: Iterable[bytes]) -> str:
-        """Write a new database beside the old one, and let them change places."""
+        """Write a new database that takes the name of the old one. Returns the new path of the old database."""
         new = self._path.with_name(self._path.name + ".repaired")
         new.unlink(missing_ok=True)
         make_private_file(new)
@@ -83,7 +86,7 @@ class SqliteFiles:
         return str(aside)
 
     def write_copy(self, file: Path) -> None:
-        """Copy the database by SQLite's own means, which take in the write-ahead log; the copy is one file."""
+        """Copy the database with SQLite's backup function, which includes the write-ahead log; the copy is one file."""
         with make_copy(file) as temporary_file:
             try:
                 with closing(self._connect()) as connection, closing(sqlite3.connect(temporary_file)) as copy:
@@ -98,9 +101,9 @@ class SqliteFiles:
 
 @contextmanager
 def make_copy(file: Path) -> Iterator[Path]:
-    """An empty file, for its owner alone, that takes the name of `file` when it is written and durable.
+    """Yield an empty temporary file, readable by its owner only, that is renamed to `file` once written and durable.
 
-    Raises `InvalidRequest` when there is such a file already, or none can be made; `StoreError`.
+    Raises `InvalidRequest` when `file` exists already or cannot be created; `StoreError`.
     """
     if file.exists():
         raise InvalidRequest(f"{file} is there already; name a new file")
@@ -135,7 +138,7 @@ def write_database(file: Path, records: Iterable[StoredRecord]) -> None:
 
 
 def _read_page(connection: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[StoredRecord]:
-    """The records of a page; where its pages are damaged, those of them that can be had one by one."""
+    """Yield the records of a page. Where its pages are damaged, read the records one by one."""
     try:
         records = dict(connection.execute(query, (first, last)).fetchall())
     except sqlite3.Error:

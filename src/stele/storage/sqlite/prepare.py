@@ -1,4 +1,4 @@
-"""Makes the database file and lays it out, or recognises it; old layouts are brought to that of today."""
+"""Creates the database file and its tables, or recognises an existing one; old layouts are upgraded to the newest."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _LAYOUT = (
 
 
 def prepare_file(path: Path, busy_timeout: float) -> int:
-    """Make the file if there is none; make sure that it is a log of ours, with checksums; its layout.
+    """Create the file if there is none, check that it is a log of Stele with checksums, and return its layout.
 
     Raises `StoreError`.
 
-    Safe against other processes doing the same: making and upgrading are done under the lock file.
+    Safe against other processes doing the same: creation and upgrade happen while the lock file is locked.
     """
     try:
         _make_folder(path.parent)
@@ -66,11 +66,11 @@ def prepare_file(path: Path, busy_timeout: float) -> int:
 
 
 def _refuse_traces(path: Path) -> None:
-    """Refuse to make a log where an older one was: its ids would be given out again."""
+    """Raise `DamagedLog` where files of an older log remain without it: its ids would be assigned again."""
     mark, wal = mark_path(path), path.with_name(path.name + "-wal")
     traces = [mark] if mark.exists() else []
     traces += [wal] if wal.exists() and wal.stat().st_size > 0 else []
-    # Looked at afterwards: a mark that is there before the file is empty is not one of its own.
+    # Check the size after the mark: a mark that exists while the file is empty belongs to an older log.
     if traces and not (path.exists() and path.stat().st_size > 0):
         names = " and ".join(map(str, traces))
         raise DamagedLog(
@@ -80,14 +80,14 @@ def _refuse_traces(path: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file that only its owner may read: keys and secrets are in the log."""
-    with suppress(OSError):  # it is there; or SQLite says what is wrong
+    """Create an empty file that only its owner may read: keys and secrets are in the log."""
+    with suppress(OSError):  # the file exists; or SQLite reports the error later
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def read_layout(path: Path, connection: sqlite3.Connection) -> int | None:
-    """The layout of a log of ours, None for an empty database; anything else raises `StoreError`."""
-    # One transaction, or another process could lay the file out between two of the questions.
+    """Return the layout of a log of Stele, None for an empty database. Raises `StoreError` for anything else."""
+    # One transaction; otherwise another process could create the tables between two of the queries.
     connection.execute("BEGIN")
     try:
         application, version = (
@@ -106,7 +106,7 @@ def read_layout(path: Path, connection: sqlite3.Connection) -> int | None:
 
 
 def create_layout(connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty log and put our stamp on it."""
+    """Create the tables of an empty log, and mark the file as a log of Stele."""
     with transaction(connection):
         for statement in _LAYOUT:
             connection.execute(statement)
@@ -123,7 +123,7 @@ def _hold_lock(path: Path) -> Iterator[None]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create missing folders and write their names to disk: an fsync of the file does not cover those."""
+    """Create missing folders and write their names to disk: an fsync of the file does not cover the names."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for place in missing:

@@ -1,7 +1,7 @@
-"""Brings a file of layout 1, whose records had no checksums, to one of today.
+"""Upgrades a file of layout 1, whose records had no checksums, to the newest layout.
 
-One transaction: a process that dies in it leaves the old layout, and the next one begins again. What the old layout
-had no checksum for is compared with what there is: every text with its own SHA-256.
+It is one transaction: when the process ends in it, the old layout stays and the next process begins again. Records of
+the old layout have no checksum, so the only available check is used: every text is compared with its own SHA-256.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOGGER = logging.getLogger(__name__)
 def upgrade_layout(path: Path, connection: sqlite3.Connection, layout: Sequence[str]) -> None:
     """Copy records and snapshot into the tables of the new layout, chained, and drop the old tables.
 
-    Raises `DamagedLog` when a record is missing or a text is not the one its SHA-256 is of; nothing is changed then.
+    Raises `DamagedLog` when a record is missing or a text does not match its SHA-256; nothing is changed then.
     """
     with transaction(connection):
         for statement in layout:

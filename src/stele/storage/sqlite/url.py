@@ -1,4 +1,4 @@
-"""How the URL of a SQLite store is written."""
+"""The form of the URL of a SQLite store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How clients of each dialect see a version: ids, names and paths in their own words."""
+"""How clients of each dialect see a version: ids, names and paths in the terms of the dialect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stele.ui.subject import SubjectHead, find_subject, make_tab
 
 
 class ClientsPage(msgspec.Struct, frozen=True):
-    """A version as clients of each dialect see it; base is what their paths stand behind."""
+    """A version as clients of each dialect see it; base is the URI that precedes their paths."""
 
     head: SubjectHead
     base: str
@@ -20,7 +20,7 @@ class ClientsPage(msgspec.Struct, frozen=True):
 
 
 async def view_clients(page: PageRequest) -> ClientsPage:
-    """Show what clients of each dialect call a version, and where they read it."""
+    """Show the names that clients of each dialect use for a version, and the path under which they read it."""
     subject_view = await find_subject(page)
     version = subject_view.version
     views = page.options.describe_version(subject_view.state, version) if version is not None else ()

@@ -1,4 +1,4 @@
-"""Two versions of a subject compared: first what the changes mean, then the texts."""
+"""Comparison of two versions of a subject: the effect of the changes, then the texts."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _MOST_CHANGES = 500
 
 
 class ComparePage(msgspec.Struct, frozen=True):
-    """What changed from one version to another.
+    """The changes from one version to another.
 
-    old, new  their numbers; 0: there are not two
+    old, new  numbers of the versions; 0 if the subject has fewer than two
     backward  whether the new one reads data of the old one; None: not compared
     forward   whether the old one reads data of the new one
-    ruleset   rules that decided; '' for none
-    changes   in the order of the new version
-    omitted   changes that are left out
-    text      unified diff of the normalised texts, or of the authors' where these cannot be printed
-    problem   why there is no more than the texts; '' where there is
+    ruleset   ruleset that decided; '' for none
+    changes   changes in the order of the new version
+    omitted   number of changes that are not listed
+    text      unified diff of the normalised texts, or of the authors' texts if these cannot be printed
+    problem   why only the texts are compared; '' if the changes are, too
     """
 
     head: SubjectHead
@@ -51,7 +51,7 @@ class ComparePage(msgspec.Struct, frozen=True):
 
 
 async def view_compare(page: PageRequest) -> ComparePage:
-    """Compare two versions of a subject: what changed, what follows, and the difference of the texts."""
+    """Compare two versions of a subject: the changes, their effect on readers, and the diff of the texts."""
     subject_view = await find_subject(page)
     pair = _choose_versions(page, subject_view)
     if pair is None:
@@ -91,7 +91,7 @@ async def view_compare(page: PageRequest) -> ComparePage:
 
 
 def _choose_versions(page: PageRequest, subject_view: ShownSubject) -> tuple[Version, Version] | None:
-    """Return the versions that the query names: else the one that is shown and the one before it."""
+    """Return the versions that the query names; by default, the shown version and the one before it."""
     versions = subject_view.subject.versions
     if len(versions) < 2 and not (page.get_query("old") and page.get_query("new")):
         return None

@@ -1,4 +1,4 @@
-"""The definition of a schema: the text of a version in several forms, and how to get it elsewhere."""
+"""The definition of a schema: the text of a version in several forms, and code that reads it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from stele.ui.pages import Page, PageRequest
 from stele.ui.subject import SubjectHead, find_subject, find_version, make_tab
 
 FORMS: Final = ("author", "indented", "normalized", "canonical")
-"""Forms of a text: as the author wrote it, the same indented, and two that the format prints."""
+"""Forms of a text: the author's text, the same indented, and two forms that the format prints."""
 _LONG_LINE: Final = 100
 _JSON_FORMATS: Final = frozenset({"avro", "json"})
 _EXTENSIONS: Final = {"avro": "avsc", "json": "json", "protobuf": "proto", "thrift": "thrift", "xsd": "xsd"}
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """How to get the schema elsewhere: a text to copy."""
+    """A command or code to copy that reads the schema with another tool."""
 
     label: str
     text: str
@@ -44,12 +44,12 @@ class MetadataEntry(msgspec.Struct, frozen=True):
 class DefinitionPage(msgspec.Struct, frozen=True):
     """The text of a version.
 
-    form      in which the text is shown
-    forms     that there are
-    text      None where the version has none any more, or the subject has no version
-    problem   why the text cannot be shown in that form; '' where it can
-    bytes     length of the author's text
-    at        when it was registered (ms since 1970 UTC)
+    form      form in which the text is shown
+    forms     available forms
+    text      None if the text was purged or the subject has no version
+    problem   why the text cannot be shown in that form; '' if it can
+    bytes     length of the author's text, in bytes
+    at        time of the registration (ms since 1970 UTC)
     download  path of the author's text as a file, below `/ui`
     """
 
@@ -132,7 +132,7 @@ def _list_metadata(version: Version) -> list[MetadataEntry]:
 
 
 def _list_snippets(page: PageRequest, version: Version) -> list[Snippet]:
-    """Return how to read a version with other tools."""
+    """Return commands and code that read a version with other tools."""
     key, number = version.subject.key, version.version_number
     name = key.name if not key.namespace else f":.{key.namespace}:{key.name}"
     root, segment = page.base_uri, quote(name, safe="")

@@ -21,10 +21,10 @@ _MOST_FIELDS = 2000
 class FieldRow(msgspec.Struct, frozen=True):
     """A field of the version that is shown.
 
-    since         number of the first version from which on it is there without a gap; None: not known
+    since         number of the version from which on the field exists without a gap; None: not known
     changed       number of the last version up to the shown one that changed its type, default or doc; None: never
-    renamed_from  path it had before its first version; '' for none
-    optional      whether data may lack it or have null for it; None where the format does not say
+    renamed_from  path that it had before its first version; '' for none
+    optional      whether data may lack it or have null for it; None if unknown
     """
 
     path: str
@@ -49,12 +49,12 @@ class GoneField(msgspec.Struct, frozen=True):
 class FieldsPage(msgspec.Struct, frozen=True):
     """The fields of a version.
 
-    query     what the paths are to contain
+    query     text that the paths must contain
     rows      fields whose path, type or doc contains it
-    total     fields of the version
-    gone      fields that earlier versions had, and whose path contains it
-    problem   why there are none; '' where there is no problem
-    complete  whether all earlier versions were read, so that `since` is sure
+    total     number of fields of the version
+    gone      fields of earlier versions only, whose path contains it
+    problem   why there are no fields; '' if there is no problem
+    complete  whether all earlier versions were read, so that `since` is certain
     """
 
     head: SubjectHead
@@ -67,7 +67,7 @@ class FieldsPage(msgspec.Struct, frozen=True):
 
 
 async def view_fields(page: PageRequest) -> FieldsPage:
-    """Show the fields of a version, and since which version each is there."""
+    """Show the fields of a version, and the version since which each one exists."""
     subject_view = await find_subject(page)
     query = page.get_query("field").strip()
     if subject_view.version is None:
@@ -120,7 +120,7 @@ def _describe_field(field: Field, line: FieldLifeline | None, number: int, versi
 
 
 def _find_begin(spans: Sequence[FieldSpan], versions: Sequence[int]) -> int:
-    """Return the first version of the last run of spans that has no gap; versions are those that were read."""
+    """Return the first version of the last run of spans without a gap. `versions` lists the versions that were read."""
     following = dict(pairwise(versions))
     first = spans[-1].first
     for span in reversed(spans[:-1]):

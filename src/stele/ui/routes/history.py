@@ -30,21 +30,22 @@ from stele.ui.pictures import PageLinks, embed_picture, embed_table
 from stele.ui.subject import SubjectHead, find_subject, make_tab
 
 PICTURES: Final = (("story", "Story line"), ("lifelines", "Field lifelines"), ("matrix", "Who reads whom"))
-"""Pictures by their name in the query, and what they are called."""
+"""Pictures: name in the query and title."""
 _BREAKING: Final = "breaking"
 _LEAST_HARMLESS: Final = 2
-"""Harmless versions in a row that are folded where breaking ones are looked for."""
+"""Minimum number of consecutive harmless versions that are folded when only breaking ones are shown."""
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
-    """What a picture is drawn from.
+    """The data of a picture.
 
-    picture     which one: `story`, `lifelines` or `matrix`; its member is the one that is not null
-    field       path of the field whose lifeline is asked for alone; '' is all of them
-    unfold      versions `first-last` that are drawn one by one, with one at each side; '' draws all and folds some
-    breaking    whether the story line shows the versions alone that broke something
-    policy      whose demands the matrix marks; '' is the one in force
-    policies    those to choose from
+    picture     name of the picture: `story`, `lifelines` or `matrix`; only the field with its data is not null
+    field       path of the only field whose lifeline is shown; '' shows all
+    unfold      range `first-last` of versions that are drawn one by one, with one on each side; '' draws all and folds
+                some
+    breaking    whether the story line shows only the versions that broke something
+    policy      policy whose comparisons the matrix marks; '' is the one in force
+    policies    policies to choose from
     """
 
     head: SubjectHead
@@ -60,7 +61,7 @@ class HistoryPage(msgspec.Struct, frozen=True):
 
 
 async def view_history(page: PageRequest) -> HistoryPage:
-    """Show how a subject came to be what it is: its story line, the lifelines of its fields, who reads whom."""
+    """Show the history of a subject: its story line, the lifelines of its fields, or the compatibility matrix."""
     subject_view = await find_subject(page)
     picture, field = page.get_query("picture", "story"), page.get_query("field")
     if picture not in dict(PICTURES):
@@ -85,12 +86,12 @@ async def view_history(page: PageRequest) -> HistoryPage:
 
 
 async def _find_matrix(page: PageRequest, key: SubjectKey, policy: str) -> CompatibilityMatrix:
-    """Return the matrix, with the demands of a policy marked. Raises `UnknownPolicy`."""
+    """Return the matrix in which the comparisons that a policy requires are marked. Raises `UnknownPolicy`."""
     return await get_matrix(page.registry, key, policy=find_policy(policy) if policy else None)
 
 
 async def _find_story(page: PageRequest, key: SubjectKey) -> SubjectHistory:
-    """Return the part of the story line that the query asks for: up to a version, around a fold, or the newest."""
+    """Return the part of the story line that the query names: before a version, around a fold, or the newest."""
     unfold, before_text = page.get_query("unfold"), page.get_query("before")
     if unfold:
         first, _, last = unfold.partition("-")
@@ -122,13 +123,13 @@ def draw_picture(page: HistoryPage, frame: PageFrame) -> Markup:
 
 
 def _select_breaking(story: SubjectHistory) -> SubjectHistory:
-    """Return a history without the versions that broke nothing for anybody."""
+    """Return a history without the versions that broke no reader."""
     versions = tuple(version for version in story.versions if version.link is not None and not version.link.is_harmless)
     return msgspec.structs.replace(story, versions=versions)
 
 
 def print_table(page: HistoryPage) -> Markup:
-    """Return the table that says the same as the picture of a page."""
+    """Return the table with the same content as the picture of a page."""
     table: PictureTable
     if page.story is not None:
         table = tabulate_history(_select_breaking(page.story) if page.breaking else page.story)

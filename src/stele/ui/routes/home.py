@@ -1,4 +1,4 @@
-"""The first page: what is here, what changed lately, and how the registry is."""
+"""The home page: contents of the registry, recent changes, and the health of the node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stele.ui.links import subject_path
 from stele.ui.pages import Control, Page, PageRequest
 
 _RECORDS: Final = 200
-"""Records at the end of the log in which changes are looked for."""
+"""Number of records at the end of the log that are searched for changes."""
 _CHANGES: Final = 15
 _QUIET: Final = frozenset({"item_changed", "item_removed", "ids_skipped", "ruleset_adopted"})
 """Kinds of changes that the list leaves out."""
@@ -32,15 +32,15 @@ _PRAVEGA_GROUP: Final = {
     },
 }
 _OLD_SECONDS: Final = 15.0
-"""After which a node that has not read the log to its end counts as behind."""
+"""Seconds since the log was last read to its end after which the node counts as catching up."""
 
 
 class RegistrySize(msgspec.Struct, frozen=True):
-    """How much the caller may see.
+    """Counts of what the caller may see.
 
-    subjects    those with an active version
-    versions    active ones
-    namespaces  those that hold a subject
+    subjects    subjects with an active version
+    versions    active versions
+    namespaces  namespaces that hold a subject
     deleted     subjects whose versions are all soft-deleted
     formats     subjects by the format of their newest version
     policies    subjects by the policy in force, or the nearest stricter one that has a common name
@@ -55,13 +55,13 @@ class RegistrySize(msgspec.Struct, frozen=True):
 
 
 class NodeHealth(msgspec.Struct, frozen=True):
-    """How the node is that answers.
+    """Health of the node that serves the page.
 
     status    `ready`, `cannot write` or `catching up`
     reason    why it is not ready; '' if it is
     store     kind of the store
-    position  the newest record of the log it has
-    lag       records of other nodes that it had to read when it last looked
+    position  newest record of the log that the node has read
+    lag       number of records of other nodes that it had not read at its last check
     """
 
     status: str
@@ -72,10 +72,10 @@ class NodeHealth(msgspec.Struct, frozen=True):
 
 
 class RecentChange(msgspec.Struct, frozen=True):
-    """A change.
+    """A recent change.
 
-    entry  as the journal has it
-    path   of the page of what it is about, below `/ui`; '' for none
+    entry  entry of the journal
+    path   path of the page of the changed object, below `/ui`; '' for none
     """
 
     entry: JournalEntry
@@ -90,10 +90,10 @@ class FirstCommand(msgspec.Struct, frozen=True):
 
 
 class HomePage(msgspec.Struct, frozen=True):
-    """What the first page shows; commands only where the registry is empty.
+    """Content of the home page; `commands` is filled only if the registry is empty.
 
-    refused  registrations that the policy refused today; None where the caller may not know
-    actions  what else people come for
+    refused  number of registrations that the policy refused today; None if the caller may not know it
+    actions  links to other common tasks
     """
 
     size: RegistrySize
@@ -106,7 +106,7 @@ class HomePage(msgspec.Struct, frozen=True):
 
 
 async def view_home(page: PageRequest) -> HomePage:
-    """Show what the registry holds, what changed lately, and how the node is."""
+    """Show the contents of the registry, the recent changes, and the health of the node."""
     rows = await page.site.subjects.list_rows()
     counts = Counter([row.facets for row in rows])
     size = RegistrySize(
@@ -129,7 +129,10 @@ async def view_home(page: PageRequest) -> HomePage:
 
 
 async def _count_refused(page: PageRequest) -> int | None:
-    """Return how many registrations were refused since midnight, as it was some seconds ago at most."""
+    """Return how many registrations were refused since midnight; the number may be some seconds old.
+
+    Returns None if the caller may not read the audit trail.
+    """
     if page.find_refusal(Operation.READ_AUDIT):
         return None
     return await page.site.refused.count_today()

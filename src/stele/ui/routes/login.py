@@ -1,4 +1,4 @@
-"""Log in to the pages and out again."""
+"""Login to the pages, and logout."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from stele.ui.options import COOKIE, LogIn
 from stele.ui.pages import PageFrame, PageRequest, render_page
 
 _PLACE: Final = re.compile(r"/[!-~]{0,2000}\Z")
-"""A page of this server, below `/ui`, as the address of a browser has it."""
+"""Path and query of a page below `/ui`, as a browser sends them."""
 _OPTIONS: Final = NO_RIGHT_NEEDED | {ANSWERS_ANYBODY: True, CHANGES_NOTHING: True, VOLATILE: True}
 
 
 class LoginPage(msgspec.Struct, frozen=True):
-    """The form to log in with.
+    """The login form.
 
-    next             where it leads, below `/ui`
-    takes_passwords  whether people have user names and passwords
-    takes_tokens     whether people have API keys or tokens
-    hours            how long a session lasts at most
-    user             the name that was sent
+    next             page after the login, below `/ui`
+    takes_passwords  whether users can log in with a name and a password
+    takes_tokens     whether users can log in with an API key or a token
+    hours            maximum length of a session, in hours
+    user             user name that was submitted
     """
 
     next: str
@@ -43,13 +43,13 @@ class LoginPage(msgspec.Struct, frozen=True):
 
 
 def login_path(path: str, query: str) -> str:
-    """Return the path of the login page, below `/ui`, that leads on to a page: its path there, and its query."""
+    """Return the path of the login page below `/ui` that leads to a page, given by its path there and its query."""
     place = f"{path}?{query}" if query else path
     return f"/login?next={quote(place, safe='')}" if _PLACE.match(place) else "/login"
 
 
 def _read_next(text: str) -> str:
-    """Return where to go after logging in: a page of this server, whatever was asked for."""
+    """Return the page after the login, or '' if the text is not a page of this server."""
     return text if _PLACE.match(text) else ""
 
 
@@ -58,7 +58,7 @@ def _describe(log_in: LogIn, place: str, **more: Any) -> LoginPage:
 
 
 def _make_cookie(page: PageRequest, value: str, seconds: int) -> str:
-    """Return the header that sets the cookie: for these pages only, and out of reach of scripts and other sites."""
+    """Return the header that sets the cookie. Only these pages receive it; scripts and other sites cannot read it."""
     secure = "; Secure" if find_base_uri(page.request, page.options.public_url).startswith("https:") else ""
     path = PageFrame(page, "", None).root
     return f"{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
@@ -70,14 +70,14 @@ def _go_to(page: PageRequest, path: str, cookie: str) -> Response[bytes]:
 
 
 def _get_log_in(page: PageRequest) -> LogIn:
-    """Return what begins and ends sessions; where there is none, the application leaves these endpoints out."""
+    """Return the object that manages sessions. Without one, the application does not have these endpoints."""
     return cast("LogIn", page.options.log_in)
 
 
 @get("/ui/login", opt=_OPTIONS)
 async def show_login(request: Request[Any, Any, Any]) -> Response[bytes]:
     # GET /ui/login?next
-    """Show the form to log in with."""
+    """Show the login form."""
     page = PageRequest(request)
     log_in = _get_log_in(page)
     return _show(page, _describe(log_in, _read_next(page.get_query("next"))))
@@ -86,7 +86,7 @@ async def show_login(request: Request[Any, Any, Any]) -> Response[bytes]:
 @post("/ui/login", opt=_OPTIONS, status_code=303)
 async def submit_login(request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /ui/login
-    """Begin a session with a user and password, an API key or a token, and go on to the page that was wanted."""
+    """Begin a session with a user and password, an API key or a token, and redirect to the requested page."""
     page = PageRequest(request)
     log_in, form = _get_log_in(page), await read_form(request)
     user, secret, token = form.get("user").strip(), form.get("password"), form.get("token").strip()

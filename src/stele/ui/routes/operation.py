@@ -1,4 +1,4 @@
-"""How the registry is run: who may do what, who did what, and who is told of changes."""
+"""Operation of the registry: access rules, the audit trail, and the delivery of changes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from stele.service.delivery.overview import SubscriptionOverview, list_overviews
 from stele.ui.pages import Page, PageRequest
 
 _RECORDS: Final = 100
-"""Records of the log on one page of the audit trail."""
+"""Number of log records on one page of the audit trail."""
 _MOST_POSITION: Final = 2**63 - 1
 
 
 class AccessPage(msgspec.Struct, frozen=True):
-    """Who may do what.
+    """The access rules, and the answer to a question about them.
 
     principal, operation, resource  the question that the query asks; '' for none
-    answer      to it
+    answer      the answer; None without a question or with a problem
     problem     why there is no answer; '' for none
-    operations  those that can be asked for
+    operations  operations to choose from
     roles       names that stand for several operations
     """
 
@@ -47,8 +47,8 @@ class AccessPage(msgspec.Struct, frozen=True):
 class AuditTrailPage(msgspec.Struct, frozen=True):
     """Entries of the audit trail, newest first.
 
-    before  the page shows entries of records up to this one
-    older   where the page of older entries ends; None: there are none
+    before  highest record whose entries the page shows
+    older   highest record of the next page, with older entries; None if there are none
     end     the newest record
     """
 
@@ -59,14 +59,14 @@ class AuditTrailPage(msgspec.Struct, frozen=True):
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """Who is told of changes, and how far each is."""
+    """Subscriptions to changes and exporters, and how far each of them is."""
 
     subscriptions: Sequence[SubscriptionOverview]
     exporters: Sequence[ExporterOverview]
 
 
 async def view_access(page: PageRequest) -> AccessPage:
-    """Show the rules of access, and why somebody may or may not do something."""
+    """Show the access rules, and why a user may or may not perform an operation."""
     names = ("principal", "operation", "resource")
     principal, operation, resource = (page.get_query(name).strip() for name in names)
     answer, problem = None, ""
@@ -92,7 +92,7 @@ async def view_audit(page: PageRequest) -> AuditTrailPage:
 
 
 async def view_events(page: PageRequest) -> EventsPage:
-    """Show the subscriptions to changes and how far each is, and the exporters."""
+    """Show the subscriptions to changes and the exporters, and how far each of them is."""
     return EventsPage(await list_overviews(page.registry), await list_exporters(page.registry))
 
 

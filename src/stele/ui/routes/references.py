@@ -1,4 +1,4 @@
-"""What a schema refers to and what refers to it, as lists and as a picture; and the atlas of a namespace."""
+"""References from and to a schema, as lists and as a picture, and the atlas of a namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stele.ui.subject import SubjectHead, find_subject, make_tab
 
 
 class ReferencesPage(msgspec.Struct, frozen=True):
-    """A subject and what is around it; None: no version of it is there."""
+    """A subject and its references in both directions; `neighbourhood` is None if the subject has no version."""
 
     head: SubjectHead
     depth: int
@@ -28,7 +28,7 @@ class ReferencesPage(msgspec.Struct, frozen=True):
 
 
 class AtlasPage(msgspec.Struct, frozen=True):
-    """The subjects of a namespace; namespaces are those to choose from."""
+    """The subjects of a namespace; `namespaces` lists the namespaces to choose from."""
 
     namespace: str
     namespaces: Sequence[str]
@@ -36,7 +36,7 @@ class AtlasPage(msgspec.Struct, frozen=True):
 
 
 async def view_references(page: PageRequest) -> ReferencesPage:
-    """Show what a schema refers to and what refers to it, as far as a depth."""
+    """Show the references from and to a schema, up to a depth."""
     subject_view = await find_subject(page)
     depth = parse_whole_number("depth", page.get_query("depth", "1"), 1, MOST_DEPTH)
     if subject_view.version is None:
@@ -58,13 +58,13 @@ async def view_atlas(page: PageRequest) -> AtlasPage:
 
 
 def draw_references(page: ReferencesPage, frame: PageFrame) -> Markup:
-    """Return the picture of what is around a subject."""
+    """Return the picture of a subject's references."""
     assert page.neighbourhood is not None
     return embed_picture(draw_neighbourhood(page.neighbourhood, PageLinks(frame)))
 
 
 def print_references(page: ReferencesPage) -> Markup:
-    """Return the same as a table."""
+    """Return a subject's references as a table."""
     assert page.neighbourhood is not None
     return embed_table(tabulate_neighbourhood(page.neighbourhood))
 
@@ -75,7 +75,7 @@ def draw_subjects(page: AtlasPage, frame: PageFrame) -> Markup:
 
 
 def print_subjects(page: AtlasPage) -> Markup:
-    """Return the same as a table."""
+    """Return the subjects of a namespace as a table."""
     return embed_table(tabulate_atlas(page.atlas))
 
 

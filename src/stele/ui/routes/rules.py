@@ -1,4 +1,4 @@
-"""What a new version of a subject must satisfy, and where each of these rules comes from."""
+"""The rules for new versions of a subject, and the level that sets each of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SettingOrigin(msgspec.Struct, frozen=True):
 
 
 class BoundResource(msgspec.Struct, frozen=True):
-    """A topic, table or stream that is bound to the subject; version None follows the latest one."""
+    """A topic, table or stream that is bound to the subject; version None means the latest one."""
 
     cluster: str
     type: str
@@ -136,7 +136,7 @@ def _list_levels(level: SettingsLevel) -> list[tuple[str, SettingsLevel]]:
 
 
 def _list_settings(state: State, level: SettingsLevel) -> list[SettingOrigin]:
-    """Return the settings in force that somebody set, each with the nearest level that has it."""
+    """Return the settings in force that are set at some level, each with the nearest such level."""
     levels = [(name, state.settings_at(place) or Settings()) for name, place in _list_levels(level)]
     origins = []
     for setting, meaning in _SWITCHES.items():

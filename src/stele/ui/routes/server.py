@@ -1,4 +1,4 @@
-"""The server: its settings and where they come from, its APIs, rulesets and policies, and what it is made of."""
+"""The server: its settings and their origin, its APIs, rulesets, policies and licences."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class SettingsPage(msgspec.Struct, frozen=True):
 
 
 class ApisPage(msgspec.Struct, frozen=True):
-    """The dialects of the server; base is what their paths stand behind."""
+    """The dialects of the server; base is the URI that precedes their paths."""
 
     base: str
     dialects: Sequence[DialectRow]
 
 
 class LicensedFile(msgspec.Struct, frozen=True):
-    """Files that pages load and others wrote, of one package; licence is an SPDX identifier."""
+    """Third-party files of one package that pages load; licence is an SPDX identifier."""
 
     files: str
     package: str
@@ -43,21 +43,21 @@ class LicensedFile(msgspec.Struct, frozen=True):
 
 
 class AboutPage(msgspec.Struct, frozen=True):
-    """What the server is; licences are those of files that pages load, and others wrote."""
+    """The release of the server, and the licences of the third-party files that pages load."""
 
     version: str
     licences: Sequence[LicensedFile]
 
 
 class RulesetsPage(msgspec.Struct, frozen=True):
-    """The rulesets that are installed, which version of each decides, and the rules that give advice."""
+    """The installed rulesets, the version of each that decides, and the lint rules."""
 
     rulesets: Sequence[RulesetInfo]
     advice: Sequence[AdviceRule]
 
 
 class LevelPolicy(msgspec.Struct, frozen=True):
-    """The policy of a level; sentence is it in words."""
+    """The policy of a level; sentence is the policy in words."""
 
     answer: PolicyAnswer
     sentence: str
@@ -65,7 +65,7 @@ class LevelPolicy(msgspec.Struct, frozen=True):
 
 
 class PoliciesPage(msgspec.Struct, frozen=True):
-    """The policy of the registry and of each namespace that the caller may read, and subjects by policy."""
+    """The policy of the registry and of each namespace that the caller may read, and subject counts by policy."""
 
     levels: Sequence[LevelPolicy]
     counts: dict[str, int]
@@ -82,7 +82,7 @@ async def view_apis(page: PageRequest) -> ApisPage:
 
 
 async def view_about(page: PageRequest) -> AboutPage:
-    """Show which release this is, and the licences of what it brings along."""
+    """Show the release of the server, and the licences of the files that come with it."""
     return AboutPage(__version__, _list_licences(list_assets()["LICENSES.md"].body.decode()))
 
 
@@ -125,7 +125,7 @@ async def view_policies(page: PageRequest) -> PoliciesPage:
 
 def list_pages() -> list[Page]:
     """Return the pages of this module."""
-    managed = access(Operation.MANAGE_ACCESS, Place.REGISTRY)  # Settings name files, users and far servers.
+    managed = access(Operation.MANAGE_ACCESS, Place.REGISTRY)  # Settings name files, users and other servers.
     return [
         Page("/ui/settings", view_settings, "settings.html.j2", managed, menu="/settings"),
         Page("/ui/apis", view_apis, "apis.html.j2", NO_RIGHT_NEEDED, menu="/apis"),

@@ -23,7 +23,7 @@ _MOST_ID_HITS: Final = 20
 _LONGEST_QUERY: Final = 1000
 _PLACES: Final = ("name", "field", "text")
 _FIELDS: Final = {"name": 5, "field": 200}
-"""Fields that are shown, by where is searched."""
+"""Maximum number of fields that are shown, by the kind of search."""
 _MOST_TEXTS: Final = 10_000_000
 
 
@@ -32,9 +32,9 @@ class ListedSubject(msgspec.Struct, frozen=True):
 
     state     `active`; `deleted`: all its versions are soft-deleted; `empty`: it never had one
     latest    number of its newest active version, else of its newest one; 0 for none
-    versions  how many are active
-    at        when it got the newest one (ms since 1970 UTC)
-    path      of its page, below `/ui`
+    versions  number of active versions
+    at        time of its newest version (ms since 1970 UTC)
+    path      path of its page, below `/ui`
     qualified its name, with the namespace
     """
 
@@ -62,11 +62,11 @@ class IdHit(msgspec.Struct, frozen=True):
 
 
 class FoundField(msgspec.Struct, frozen=True):
-    """A field whose path contains what was searched for.
+    """A field whose path contains the searched text.
 
     first, last  oldest and newest version that has it, of those that were read
     is_current   whether the newest version of the subject has it
-    path         of the page of the subject's fields, below `/ui`
+    path         path of the page of the subject's fields, below `/ui`
     """
 
     namespace: str
@@ -80,12 +80,12 @@ class FoundField(msgspec.Struct, frozen=True):
 
 
 class FieldResults(msgspec.Struct, frozen=True):
-    """Fields that were found.
+    """Result of a search for fields.
 
-    is_cut   whether there are more
-    done     subjects whose fields are known
-    total    subjects there are; the result is complete where both are the same
-    is_full  whether there are more fields than are kept
+    is_cut   whether there are more matches
+    done     number of subjects whose fields are known
+    total    number of subjects; the result is complete if it equals `done`
+    is_full  whether there are more fields than the index keeps
     """
 
     hits: Sequence[FoundField]
@@ -96,7 +96,7 @@ class FieldResults(msgspec.Struct, frozen=True):
 
 
 class FoundText(msgspec.Struct, frozen=True):
-    """A version whose text contains what was searched for."""
+    """A version whose text contains the searched text."""
 
     namespace: str
     subject: str
@@ -106,11 +106,11 @@ class FoundText(msgspec.Struct, frozen=True):
 
 
 class TextResults(msgspec.Struct, frozen=True):
-    """Texts that were found.
+    """Result of a search in texts.
 
-    done   texts that were looked at, from the first one on
-    total  texts there are
-    next   where to go on; None: all were looked at
+    done   number of texts that were searched, from the first one on
+    total  number of texts
+    next   position at which to continue; None: all were searched
     """
 
     hits: Sequence[FoundText]
@@ -120,7 +120,7 @@ class TextResults(msgspec.Struct, frozen=True):
 
 
 class FacetValue(msgspec.Struct, frozen=True):
-    """A value of a facet, and how many rows it would leave."""
+    """A value of a facet, and the number of rows with it."""
 
     value: str
     count: int
@@ -129,14 +129,14 @@ class FacetValue(msgspec.Struct, frozen=True):
 class SubjectsPage(msgspec.Struct, frozen=True):
     """A page of the list.
 
-    query       what was searched for
-    by          where: in `name` (and id, and some fields), `field` or `text`
-    namespace   the one that is shown; None is all
-    namespaces  those that can be chosen
+    query       text that is searched for
+    by          where it is searched: in `name` (and id, and some fields), `field` or `text`
+    namespace   namespace that is shown; None is all
+    namespaces  namespaces to choose from
     rows        subjects by name; none in a search by field or text
-    id_hits     versions that have the schema id, where the query is a number
-    fields      None where nothing was searched for, or in texts
-    texts       None where nothing was searched for in texts
+    id_hits     versions with the schema id, if the query is a number
+    fields      None without a search, or in a search by text
+    texts       None except in a search by text
     """
 
     query: str
@@ -159,7 +159,7 @@ class SubjectsPage(msgspec.Struct, frozen=True):
 
 
 async def view_subjects(page: PageRequest) -> SubjectsPage:
-    """List subjects: those whose name, id, field or text is searched for, filtered, sorted and cut into pages."""
+    """List subjects: found by name, id, field or text, filtered, sorted and split into pages."""
     query = page.get_query("q").strip()
     if len(query) > _LONGEST_QUERY:
         raise InvalidRequest(f"q has {len(query)} characters: search with at most {_LONGEST_QUERY}")
@@ -208,7 +208,7 @@ def _list_values(counts: dict[str, int]) -> list[FacetValue]:
 
 
 def _list_namespaces(rows: Sequence[SubjectRow]) -> list[str]:
-    """Return the namespaces of some rows, which stand together, in order."""
+    """Return the namespaces of some rows, each once, in order."""
     return sorted({row.namespace for row in rows})
 
 
@@ -229,7 +229,7 @@ def _describe_row(row: SubjectRow) -> ListedSubject:
 
 
 async def _find_id(page: PageRequest, query: str) -> list[IdHit]:
-    """Return the versions whose schema id is searched for, of subjects that the caller may read."""
+    """Return the versions with the schema id in the query, of subjects that the caller may read."""
     if not (query.isascii() and query.isdigit() and len(query) <= len(str(MAX_INT32))):
         return []
     state = page.registry.state
@@ -245,7 +245,7 @@ async def _find_id(page: PageRequest, query: str) -> list[IdHit]:
 
 
 async def _find_fields(page: PageRequest, query: str, rows: Sequence[SubjectRow], most: int) -> FieldResults:
-    """Return fields of that name, of subjects that the caller may read."""
+    """Return fields whose path contains the query, of subjects that the caller may read."""
     if page.registry.access.is_open:
         matches = await page.site.fields.find_fields(query, most, lambda key: True)
     else:
@@ -271,7 +271,7 @@ async def _find_fields(page: PageRequest, query: str, rows: Sequence[SubjectRow]
 
 
 async def _find_texts(page: PageRequest, query: str) -> TextResults:
-    """Return texts that contain the query, of the part of them that one request looks at."""
+    """Return texts that contain the query. One request searches only a part of all texts."""
     start = parse_whole_number("after", page.get_query("after", "0"), 0, _MOST_TEXTS)
     matches = await search_texts(page.registry, query, start)
     hits = [

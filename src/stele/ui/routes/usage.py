@@ -1,4 +1,4 @@
-"""Which versions are in stored data: of one subject, and of all places that were counted."""
+"""Versions in stored data: of one subject, and of all places whose records were counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stele.ui.subject import SubjectHead, find_subject, make_tab
 
 
 class UsageCell(msgspec.Struct, frozen=True):
-    """Records of one version at one place; records 0: none were seen."""
+    """Records of one version at one place; records is 0 if none were seen."""
 
     version: int
     records: int
@@ -23,7 +23,7 @@ class UsageCell(msgspec.Struct, frozen=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """What a census found of a subject at a place; newest is the highest version that was seen."""
+    """The result of a census for a subject at one place; newest is the highest version that was seen."""
 
     place: str
     counted_at: int
@@ -33,11 +33,11 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 
 class SubjectUsagePage(msgspec.Struct, frozen=True):
-    """Where records of a subject were seen.
+    """Places where records of a subject were seen.
 
-    versions  those that were seen anywhere, ascending
-    unseen    active versions of which no record was seen
-    warnings  what deleting the subject would meet
+    versions  versions that were seen anywhere, ascending
+    unseen    active versions without any seen record
+    warnings  warnings about deleting the subject
     """
 
     head: SubjectHead
@@ -48,7 +48,7 @@ class SubjectUsagePage(msgspec.Struct, frozen=True):
 
 
 class UsagePlacesPage(msgspec.Struct, frozen=True):
-    """Places that were counted, by name; next is the one to go on behind."""
+    """Places whose records were counted, by name; next is the place after which the next page begins."""
 
     places: Sequence[LocationUsage]
     next: str | None

@@ -18,11 +18,11 @@ from stele.ui.subject import SubjectHead, find_subject, make_tab
 class VersionRow(msgspec.Struct, frozen=True):
     """A version.
 
-    number      in the subject
+    number      number in the subject
     content_id  SHA-256 of the text, hexadecimal
     state       `active` or `deleted`
     uid         128-bit name, hexadecimal
-    policy      in force at the registration; '' if unknown
+    policy      policy in force at the registration; '' if unknown
     before      number of the version before; None for the first one
     """
 
@@ -41,7 +41,7 @@ class VersionRow(msgspec.Struct, frozen=True):
 
 
 class VersionsPage(msgspec.Struct, frozen=True):
-    """Versions, newest first; recover brings back those that are soft-deleted."""
+    """Versions, newest first; `recover` links to the recovery of soft-deleted ones."""
 
     head: SubjectHead
     rows: Sequence[VersionRow]

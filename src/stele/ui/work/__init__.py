@@ -1,4 +1,4 @@
-"""The pages on which people change something or try something out, a module for each."""
+"""The pages on which users change something or try something out, one module for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several subjects at once: delete them softly, set their policy, or save them as a file."""
+"""Actions on several subjects: delete them softly, set their policy, or save them as a file."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from stele.ui.work.policy import INHERIT
 from stele.ui.work.register import VIA
 
 MOST_SUBJECTS: Final = 200
-"""Subjects that are changed at once."""
+"""Maximum number of subjects in one request."""
 _ACTIONS: Final = ("show", "delete", "policy")
 
 
 class ChosenSubject(msgspec.Struct, frozen=True):
-    """A subject that was chosen.
+    """A chosen subject.
 
     qualified  its name, with the namespace
-    path       of its page, below `/ui`
-    versions   active ones
-    policy     in force, or the nearest stricter one that has a common name
+    path       path of its page, below `/ui`
+    versions   number of active versions
+    policy     policy in force, or the nearest stricter one that has a common name
     done       what was done to it: `deleted` or `policy`; '' for nothing
-    problem    why nothing was done; '' where nothing was to be done, or it was
+    problem    why the action failed; '' if it succeeded or there was none
     """
 
     namespace: str
@@ -52,12 +52,12 @@ class ChosenSubject(msgspec.Struct, frozen=True):
 
 
 class BulkPage(msgspec.Struct, frozen=True):
-    """Subjects that were chosen, and what can be done with all of them.
+    """The chosen subjects, and the actions on all of them.
 
-    action    what was done: `show`, `delete` or `policy`
-    hidden    subjects that were chosen and that the caller may not read: nothing is done to them
-    policies  those to choose from
-    refusal   why these pages change nothing; '' where they do
+    action    the action: `show`, `delete` or `policy`
+    hidden    number of chosen subjects that the caller may not read; the action skips them
+    policies  policies to choose from
+    refusal   why these pages change nothing; '' if they can
     """
 
     subjects: Sequence[ChosenSubject]
@@ -69,7 +69,7 @@ class BulkPage(msgspec.Struct, frozen=True):
 
 
 async def view_bulk(page: PageRequest) -> BulkPage:
-    """Show what can be done with several subjects; they are chosen in the list."""
+    """Show the actions on several subjects, which are chosen in the list."""
     return BulkPage((), "show", (INHERIT, *POLICIES), page.find_refusal(Operation.DELETE) * page.options.read_only)
 
 
@@ -115,7 +115,7 @@ def _read_keys(form: Form) -> list[SubjectKey]:
 
 
 async def _describe_subjects(page: PageRequest, keys: Sequence[SubjectKey]) -> list[ChosenSubject]:
-    """Return what a caller who may read some subjects sees of them."""
+    """Return the rows of subjects that the caller may read."""
     state = await page.registry.fresh_state()
     rows = []
     for key in keys:
@@ -126,7 +126,7 @@ async def _describe_subjects(page: PageRequest, keys: Sequence[SubjectKey]) -> l
 
 
 async def _delete_subjects(page: PageRequest, keys: Sequence[SubjectKey]) -> dict[SubjectKey, str]:
-    """Delete subjects softly, those that others refer to after those others; return why some are left."""
+    """Delete subjects softly, each after those that refer to it. Return why some were not deleted."""
     problems: dict[SubjectKey, str] = {}
     waiting = list(keys)
     while waiting:
@@ -153,7 +153,7 @@ async def _delete_subjects(page: PageRequest, keys: Sequence[SubjectKey]) -> dic
 
 
 async def _set_policies(page: PageRequest, keys: Sequence[SubjectKey], chosen: str) -> dict[SubjectKey, str]:
-    """Set the policy of subjects; return why that of some stays."""
+    """Set the policy of subjects. Return why that of some was not set."""
     problems: dict[SubjectKey, str] = {}
     policy = None if chosen == INHERIT else PolicyJson.from_policy(POLICIES[chosen])
     for key in keys:

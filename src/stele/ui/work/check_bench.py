@@ -1,4 +1,4 @@
-"""Check a schema against another text, or against the versions of a subject. Nothing is written."""
+"""Check of a schema against another text, or against the versions of a subject. Nothing is written."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _MOST_FINDINGS = 200
 
 
 class CheckPage(msgspec.Struct, frozen=True):
-    """Two texts, or a text and a subject, and what a check says.
+    """Two texts, or a text and a subject, and the result of their check.
 
-    against   text of the older schema, where no subject is named
-    subject   whose versions are the older schemas; '' for none
-    answer    None: nothing was checked
-    compared  how many older schemas were compared
-    omitted   findings that are left out
+    against   text of the older schema, if no subject is named
+    subject   subject whose versions are the older schemas; '' for none
+    answer    result; None: nothing was checked
+    compared  number of older schemas that were compared
+    omitted   number of findings that are not listed
     """
 
     formats: Sequence[str]

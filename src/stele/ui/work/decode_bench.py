@@ -1,4 +1,4 @@
-"""Decode bytes: which wire, which id, which schema, the record, or why not. Nothing is written."""
+"""Decoding of bytes: the wire, the id, the schema and the record, or why that fails. Nothing is written."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _NOTATIONS: Final = ("auto", "hex", "base64")
 class DecodePage(msgspec.Struct, frozen=True):
     """Bytes as they were typed, and how each wire reads them.
 
-    notation  of the bytes: `auto`, `hex` or `base64`
-    level     subject, or namespace (`:.team:`), that the bytes belong to; '' for none in particular
-    size      of the bytes
+    notation  notation of the bytes: `auto`, `hex` or `base64`
+    level     subject or namespace (`:.team:`) that the bytes belong to; '' for none
+    size      number of bytes
     dump      the first bytes in hexadecimal
-    readings  None: nothing was decoded
+    readings  result for each wire; None: nothing was decoded
     """
 
     data: str = ""
@@ -46,7 +46,7 @@ class DecodePage(msgspec.Struct, frozen=True):
 
 
 async def view_decode(page: PageRequest) -> DecodePage:
-    """Show the form for bytes; where the address has them, what they are."""
+    """Show the form for bytes. If the query has bytes, decode them."""
     data = page.get_query("data")
     if not data:
         return DecodePage(level=page.get_query("level"))
@@ -84,9 +84,9 @@ async def _decode(page: PageRequest, text: str, file: bytes | None, notation: st
 def parse_bytes(text: str, notation: str = "auto") -> bytes:
     r"""Return the bytes that a text spells in hexadecimal digits or base64.
 
-    With `auto`, hexadecimal is tried first: `0x`, `\x`, colons and spaces between the digits are passed over.
+    With `auto`, hexadecimal is tried first: `0x`, `\x`, colons and spaces between the digits are ignored.
 
-    Raises `ValueError` that says what is wrong.
+    Raises `ValueError` with a message about the defect.
     """
     if notation not in _NOTATIONS:
         raise ValueError(f"The notation is one of {', '.join(_NOTATIONS)}.")

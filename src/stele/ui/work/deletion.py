@@ -1,4 +1,4 @@
-"""Delete a subject or a version of it: softly first, then for good; and what stands against it."""
+"""Deletion of a subject or a version, first softly, then for good, and the obstacles to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_REFERRERS: Final = 200
 
 
 class Referrer(msgspec.Struct, frozen=True):
-    """A version that refers to one that is to go."""
+    """A version that refers to one that would be deleted."""
 
     namespace: str
     subject: str
@@ -34,17 +34,17 @@ class Referrer(msgspec.Struct, frozen=True):
 
 
 class DeletionPage(msgspec.Struct, frozen=True):
-    """What a deletion would take, and what stands against it.
+    """What a deletion would delete, and what prevents it.
 
-    version    number of the version that is to go; 0: the whole subject
-    versions   active ones that would go softly; where there are none, those that would go for good
+    version    number of the version to delete; 0: the whole subject
+    versions   active versions that would be soft-deleted; if there are none, versions that would be deleted for good
     for_good   whether the next step deletes for good
-    referrers  versions that refer to those: they forbid the deletion
-    hidden     referrers that the caller may not read
-    bindings   topics, tables and streams that are bound to the subject: they forbid it, too
-    warnings   where records of the versions were seen: they forbid nothing
-    typed      what was typed to confirm
-    refusal    why the caller may not do that; '' where he may
+    referrers  versions that refer to those; they prevent the deletion
+    hidden     number of more referrers: the caller may not read them, or the list is full
+    bindings   topics, tables and streams that are bound to the subject; they prevent the deletion, too
+    warnings   where records of the versions were seen; they do not prevent the deletion
+    typed      text that was typed to confirm
+    refusal    why the caller may not delete; '' if the caller may
     """
 
     namespace: str
@@ -63,18 +63,18 @@ class DeletionPage(msgspec.Struct, frozen=True):
 
     @property
     def is_possible(self) -> bool:
-        """Whether nothing stands against it."""
+        """Whether no reference and no binding prevents the deletion."""
         return not (self.referrers or self.hidden or self.bindings)
 
 
 async def view_deletion(page: PageRequest) -> DeletionPage:
-    """Show what a deletion would take, and what stands against it."""
+    """Show what a deletion would delete, and what prevents it."""
     version_text = page.get_query("version")
     return await _show(page, parse_whole_number("version", version_text, 1, MAX_INT32) if version_text else None)
 
 
 async def submit_deletion(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Delete a subject or a version: softly what is active, for good what is soft-deleted."""
+    """Delete a subject or a version: softly if it is active, for good if it is soft-deleted."""
     version_text = form.get("version")
     number = parse_whole_number("version", version_text, 0, MAX_INT32) if version_text else 0
     content = await _show(page, number or None)
@@ -137,7 +137,7 @@ async def _show(page: PageRequest, number: int | None) -> DeletionPage:
 
 
 def _list_referrers(page: PageRequest, state: State, versions: Sequence[Version]) -> tuple[list[Referrer], int]:
-    """Return the versions outside that refer to some of these, and how many more there are."""
+    """Return other versions that refer to some of these, and the number of referrers that are not listed."""
     referrers: list[Referrer] = []
     hidden = 0
     uids = {version.uid for version in versions}
@@ -153,7 +153,7 @@ def _list_referrers(page: PageRequest, state: State, versions: Sequence[Version]
 
 
 def list_bindings(state: State, key: SubjectKey, versions: Sequence[Version]) -> list[str]:
-    """Return the resources that need an active version of a subject, where the last ones are to go."""
+    """Return the bound resources that need an active version of a subject, if the last ones would be deleted."""
     active = queries.list_versions(state.find_subject(key))
     if not active or {version.uid for version in active} - {version.uid for version in versions}:
         return []

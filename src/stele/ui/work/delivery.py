@@ -1,4 +1,4 @@
-"""Pause and resume the delivery of events to a subscriber."""
+"""Pausing and resuming the delivery of events to a subscriber."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SubscriptionPage(msgspec.Struct, frozen=True):
 
 
 async def view_subscription(page: PageRequest) -> SubscriptionPage:
-    """Show how far a subscription is, what its sink last said, and which events it refused."""
+    """Show how far a subscription is, the last response of its sink, and the events that the sink refused."""
     name = page.get_segment("subscription")
     for each in await list_overviews(page.registry):
         if each.id == name:
@@ -33,7 +33,7 @@ async def view_subscription(page: PageRequest) -> SubscriptionPage:
 
 
 async def submit_subscription(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Pause or resume a subscription: a paused one misses nothing."""
+    """Pause or resume a subscription. No event is lost during a pause."""
     action = form.get("action")
     if action not in _STATES:
         raise InvalidRequest(f"action is one of {', '.join(_STATES)}")

@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from stele.migrate.model import Dump
 
 MOST_VERSIONS: Final = 20_000
-"""Versions in a dump that a page makes or compares; commands take any number."""
+"""Maximum number of versions in a dump that a page makes or compares; commands have no limit."""
 MOST_UNPACKED: Final = 64 * 1024 * 1024
-"""Bytes of a compressed file, unpacked, that a page reads."""
+"""Maximum size of a compressed file that a page reads, in bytes after decompression."""
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _ARCHIVE: Final = b'{"archive":'
 
 
 def pack_dump(data: bytes) -> bytes:
-    """Return a file compressed, which `read_dump` takes like the file itself."""
+    """Return a file compressed. `read_dump` reads it like the file itself."""
     return data if data.startswith((_GZIP, _ZSTD)) else gzip.compress(data, 6, mtime=0)
 
 
 def read_dump(data: bytes) -> Dump:
-    """Return what a file holds: the dump of a topic, compressed or not, or an archive of `stele export`.
+    """Return the content of a file: the dump of a topic, compressed or not, or an archive of `stele export`.
 
-    Settings, modes, keys, associations and exporters are left out, and its notes say so.
+    Settings, modes, keys, associations and exporters are left out; the notes of the dump name them.
 
     Raises:
         InvalidRequest: It is neither, or damaged; the message names the line.

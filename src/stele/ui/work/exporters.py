@@ -1,4 +1,4 @@
-"""Exporters: define and change them, pause, resume, set back and delete them, and see how far each one is."""
+"""Exporters: create and change them, pause, resume, reset and delete them, and see how far each one is."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SWITCHES: Final = {
 
 
 class ExporterEntry(msgspec.Struct, frozen=True):
-    """What the form of an exporter shows: subjects is a pattern a line, config a JSON object of texts."""
+    """The values of an exporter's form: subjects has one pattern per line, config is a JSON object of strings."""
 
     name: str = ""
     context_type: str = "AUTO"
@@ -79,7 +79,7 @@ async def view_exporters(page: PageRequest) -> ExportersPage:
 
 
 async def submit_exporter(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Define an exporter, or say what is wrong with it."""
+    """Create an exporter, or show the form again with what is wrong with it."""
     entered = _read_entry(form, ExporterEntry())
     try:
         exporter = await create_exporter(page.registry, _read_change(entered), VIA)
@@ -89,13 +89,13 @@ async def submit_exporter(page: PageRequest, form: Form) -> msgspec.Struct:
 
 
 async def view_exporter(page: PageRequest) -> ExporterPage:
-    """Show how far an exporter is, what it copies and where to, and what stopped it."""
+    """Show how far an exporter is, what it copies and where to, and the error that stopped it."""
     exporter = await get_exporter(page.registry, page.get_segment("exporter"))
     return _show(page, exporter, _make_entry(exporter), ())
 
 
 async def submit_change(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Pause, resume, set back, delete or change an exporter."""
+    """Pause, resume, reset, delete or change an exporter."""
     name, action = page.get_segment("exporter"), form.get("action")
     path = f"/exporters/{quote(name, safe='')}"
     if action == "delete":
@@ -140,12 +140,12 @@ def _make_entry(overview: ExporterOverview) -> ExporterEntry:
 
 
 def _read_entry(form: Form, before: ExporterEntry) -> ExporterEntry:
-    """Return what a form says; what it leaves out stays."""
+    """Return the values of a form; a value that it lacks is taken from `before`."""
     return ExporterEntry(**{name: form.get(name, value) for name, value in msgspec.structs.asdict(before).items()})
 
 
 def _read_change(entered: ExporterEntry) -> ExporterChange:
-    """Return what a form wants of an exporter. Raises `InvalidExporterConfig`."""
+    """Return the exporter that a form describes. Raises `InvalidExporterConfig`."""
     try:
         config = msgspec.json.decode(entered.config or "{}", type=dict[str, str])
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""The journal: what changed, newest first. The newest page goes on by itself (`journal_feed`)."""
+"""The journal: changes, newest first. Its newest page updates itself (`journal_feed`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from stele.ui.pages import Page, PageRequest
 
 _ROWS: Final = 50
 _RECORDS: Final = 500
-"""Records of the log that are read at a time, backwards."""
+"""Number of log records that are read at a time, backwards."""
 _MOST_RECORDS: Final = 5_000
-"""Records of the log that one page looks through for rows that pass its filters."""
+"""Maximum number of log records that one page searches for rows that match its filter."""
 _LAST: Final = 2**63 - 1
 KINDS: Final = (
     "registered",
@@ -40,11 +40,11 @@ KINDS: Final = (
     "ruleset_adopted",
     "ids_skipped",
 )
-"""Kinds of entries that can be asked for."""
+"""Kinds of entries to choose from."""
 
 
 class JournalFilter(NamedTuple):
-    """Which entries are wanted; '' is any, and the namespace `.` is the default one."""
+    """Which entries are shown; '' matches all, and the namespace `.` is the default one."""
 
     kind: str
     subject: str
@@ -64,7 +64,7 @@ class JournalFilter(NamedTuple):
 
 
 class JournalRow(msgspec.Struct, frozen=True):
-    """An entry; details are its texts in short."""
+    """An entry; details is a short text of its details."""
 
     entry: JournalEntry
     details: str
@@ -73,8 +73,8 @@ class JournalRow(msgspec.Struct, frozen=True):
 class LiveJournalPage(msgspec.Struct, frozen=True):
     """Entries of the journal, newest first.
 
-    before   the page shows records up to this one
-    older    where older entries begin; None: there are none
+    before   highest record that the page shows
+    older    highest record of the next page, with older entries; None if there are none
     end      the newest record
     is_live  whether the page follows the journal
     """
@@ -92,7 +92,7 @@ class LiveJournalPage(msgspec.Struct, frozen=True):
 
 
 async def view_journal(page: PageRequest) -> LiveJournalPage:
-    """Show what changed, newest first, filtered by kind, subject, namespace and who did it."""
+    """Show the changes, newest first, filtered by kind, subject, namespace and actor."""
     wanted = read_filter(page)
     end = (await page.registry.fresh_state()).seq
     before_text = page.get_query("before")
@@ -106,7 +106,7 @@ async def view_journal(page: PageRequest) -> LiveJournalPage:
         place = after
     if len(rows) > _ROWS:
         last = rows[_ROWS - 1].seq
-        rows = [row for row in rows if row.seq >= last]  # A record is not torn apart.
+        rows = [row for row in rows if row.seq >= last]  # The entries of one record stay on one page.
         place = last - 1
     return LiveJournalPage(
         rows=[make_row(entry) for entry in rows],
@@ -123,7 +123,7 @@ async def view_journal(page: PageRequest) -> LiveJournalPage:
 
 
 def read_filter(page: PageRequest) -> JournalFilter:
-    """Return which entries a query asks for. Raises `InvalidRequest`."""
+    """Return the filter in a query. Raises `InvalidRequest`."""
     return JournalFilter(*(page.get_query(name).strip() for name in ("kind", "subject", "ns", "actor")))
 
 
@@ -133,7 +133,7 @@ def make_row(entry: JournalEntry) -> JournalRow:
 
 
 def _describe_details(details: dict[str, Any]) -> str:
-    """Return what an entry says beside its names, on one line."""
+    """Return the details of an entry on one line."""
     parts = []
     for name, value in details.items():
         if name == "sha256":

@@ -1,8 +1,8 @@
-"""The journal as it grows: server-sent events, each with the HTML of new rows, which the page puts on top.
+"""New entries of the journal as server-sent events, each with the HTML of rows, which the page inserts at the top.
 
-A stream takes one connection and ends before the time of a request does; the browser then asks again, behind the last
-record it has seen. How many there are, and of one caller, is bounded, and so is what each may cost: it looks at the log
-at most twice a second.
+A stream occupies one connection and ends before the time limit of a request. The browser then reconnects after the last
+record that it has received. The number of streams is limited, in total and per caller. A stream reads the log at most
+twice a second.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from stele.ui.work.journal import make_row, read_filter
 
 _LAST: Final = 2**63 - 1
 _RECORDS_OF_EVENT: Final = 500
-"""Records of the log that one event is made of, at most."""
+"""Maximum number of log records in one event."""
 _PAUSE_SECONDS: Final = 0.5
-"""How long a stream rests after an event: what comes meanwhile comes together."""
+"""Pause of a stream after an event, in seconds; changes during the pause share the next event."""
 _BREATH_SECONDS: Final = 15.0
-"""How often a stream without entries says that it is there."""
+"""Seconds after which a stream without entries sends a comment, to keep the connection open."""
 _SHARE_OF_LIMIT: Final = 0.8
-"""Of the time a request may take, a stream takes this share."""
+"""Maximum duration of a stream, as a share of the time limit of a request."""
 
 
 def _name_caller() -> str:
@@ -42,7 +42,7 @@ def _name_caller() -> str:
 
 
 async def _find_start(page: PageRequest) -> int:
-    """Return the record behind which a stream begins; the newest one where the browser does not say.
+    """Return the record after which a stream begins; the newest one if the browser names none.
 
     Raises `InvalidRequest`.
     """
@@ -57,14 +57,14 @@ async def _find_start(page: PageRequest) -> int:
 
 
 async def _stream_rows(page: PageRequest, after: int, deadline: float) -> AsyncIterator[ServerSentEventMessage]:
-    """Yield the HTML of the rows behind a record, newest first in each event, until the deadline of the loop's clock.
+    """Yield the HTML of the rows after a record, newest first in each event, until the deadline of the loop's clock.
 
-    The log is looked at once at least. A stream beyond the limit ends at once.
+    The log is read at least once. A stream beyond the limit of open streams ends at once.
     """
     clock = asyncio.get_running_loop().time
     wanted, frame, caller = read_filter(page), PageFrame(page, "", None), _name_caller()
     feeds = page.site.feeds
-    if feeds.find_refusal(caller):  # Others came at the same moment.
+    if feeds.find_refusal(caller):  # Other streams opened at the same time.
         return
     with feeds.hold(caller):
         yield ServerSentEventMessage(None, comment="entries follow", retry=1000)
@@ -90,7 +90,7 @@ async def follow_journal(request: Request[Any, Any, Any]) -> ServerSentEvent:
     page = PageRequest(request)
     if refusal := page.site.feeds.find_refusal(_name_caller()):
         raise Overloaded(refusal)
-    read_filter(page)  # What is wrong with the query is said before the stream begins.
+    read_filter(page)  # An invalid query is rejected before the stream begins.
     start = await _find_start(page)
     mark_waiting(request)
     deadline = asyncio.get_running_loop().time() + time_limit(request) * _SHARE_OF_LIMIT
@@ -98,4 +98,4 @@ async def follow_journal(request: Request[Any, Any, Any]) -> ServerSentEvent:
 
 
 ROUTES: Final = (follow_journal,)
-"""The endpoint that the page follows."""
+"""The endpoint of the stream."""

@@ -1,4 +1,4 @@
-"""Pipelines that fill tables: state, dead letters by reason, and what the next version would change."""
+"""Pipelines that fill tables: state, dead letters by reason, and what the next schema version would change."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from stele.ui.links import subject_path
 from stele.ui.pages import Page, PageRequest
 
 _MOST_SAMPLES: Final = 20
-"""Dead letters that one page decodes."""
+"""Maximum number of dead letters that one page decodes."""
 
 
 class PipelinesPage(msgspec.Struct, frozen=True):
-    """All pipelines; is_set tells whether the server knows a folder of checkpoints."""
+    """All pipelines; is_set is whether the server has a folder of checkpoints."""
 
     is_set: bool
     pipelines: Sequence[PipelineJournal]
@@ -37,10 +37,10 @@ class PipelinesPage(msgspec.Struct, frozen=True):
 class UsedSubject(msgspec.Struct, frozen=True):
     """A subject whose records a pipeline reads.
 
-    used    version whose columns the table has
-    before  versions it had before
-    latest  newest active version; 0: the registry has none that the caller may read
-    path    of the comparison of the two, below `/ui`; '' where there is none
+    used    version that determines the columns of the table
+    before  versions that determined them before
+    latest  newest active version; 0 if the registry has none that the caller may read
+    path    path of the comparison of the two, below `/ui`; '' for none
     """
 
     name: str
@@ -51,11 +51,11 @@ class UsedSubject(msgspec.Struct, frozen=True):
 
 
 class DecodedSample(msgspec.Struct, frozen=True):
-    """A dead letter whose bytes the journal has, decoded as far as they go.
+    """A dead letter whose bytes are in the journal, decoded as far as possible.
 
-    data      its first bytes in hexadecimal, as the page that decodes takes them
-    is_cut    whether it has more
-    readings  as every wire reads it that it may be of
+    data      its first bytes in hexadecimal, in the form that the decoding page accepts
+    is_cut    whether it has more bytes
+    readings  results for every wire that may have framed it
     """
 
     batch: int

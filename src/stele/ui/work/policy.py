@@ -1,4 +1,4 @@
-"""Set the policy, the ruleset or the mode of a subject, a namespace or the registry; first see what would follow."""
+"""Settings of a subject, a namespace or the registry: policy, ruleset and mode, with a preview of the effect."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ class PolicyPage(msgspec.Struct, frozen=True):
 
     level      qualified name; '' is the registry
     title      the level in words
-    answer     what is in force, and where it comes from
-    inherited  what would be in force without a policy of its own
+    answer     the policy in force, and the level that it comes from
+    inherited  the policy that would be in force if this level had none
     chosen     value of the form: a common name, `inherit` or `custom`
-    backward, forward, validators   of a policy without a common name
-    ruleset    of the form; '' is the one of the level above
-    own_mode   mode of the level itself; '' for none
-    mode       in force
-    preview    what the newest versions would have answered; None: nothing was asked
-    previewed  the policy that the preview is about, in words
-    refusal    why the caller may not change anything here; '' where he may
+    backward, forward, validators   values of a policy without a common name
+    ruleset    value of the form; '' is the ruleset of the level above
+    own_mode   mode that is set at this level; '' for none
+    mode       mode in force
+    preview    verdicts of the policy on the newest versions; None: no preview was requested
+    previewed  the policy of the preview, in words
+    refusal    why the caller may not change anything here; '' if the caller may
     """
 
     level: str
@@ -91,7 +91,7 @@ class PolicyPage(msgspec.Struct, frozen=True):
 
 
 async def view_policy(page: PageRequest) -> PolicyPage:
-    """Show the policy and mode of a level with where they come from, and forms to change them."""
+    """Show the policy and mode of a level, the levels that they come from, and forms to change them."""
     level = page.level
     answer = await get_policy(page.registry, level)
     own = answer.own.policy
@@ -102,7 +102,7 @@ async def view_policy(page: PageRequest) -> PolicyPage:
 
 
 async def submit_policy(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Show what a policy would have answered, or set it; or set the mode."""
+    """Preview the verdicts of a policy, set it, or set the mode."""
     level = page.level
     action = form.get("action", "preview")
     if action not in _ACTIONS:
@@ -202,7 +202,7 @@ async def _show(page: PageRequest, answer: PolicyAnswer, chosen: str, written: P
 
 
 async def _find_inherited(page: PageRequest, level: SettingsLevel) -> str:
-    """Return the nearest common name of the policy that a level has without one of its own."""
+    """Return the nearest common name of the policy that would be in force if a level had none of its own."""
     if level.namespace is None:
         return "BACKWARD"
     if level.subject is None:

@@ -1,4 +1,4 @@
-"""Recover soft-deleted versions: each is registered again, with its text and all that belongs to it."""
+"""Recovery of soft-deleted versions: each is registered again, with its text and all that belongs to it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class DeletedVersion(msgspec.Struct, frozen=True):
 class RecoveryPage(msgspec.Struct, frozen=True):
     """Soft-deleted versions, newest first.
 
-    number   that a recovered version gets
-    refusal  why the caller may not recover anything; '' where he may
-    purge    why he may not delete for good; '' where he may
+    number   number that a recovered version gets
+    refusal  why the caller may not recover versions; '' if the caller may
+    purge    why the caller may not delete versions for good; '' if the caller may
     findings why the policy refused the version that was to be recovered
     """
 

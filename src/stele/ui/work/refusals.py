@@ -1,4 +1,4 @@
-"""Why something was refused: registrations against the policy and requests without the right, newest first."""
+"""Refusals: registrations against the policy and requests without the right, newest first."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ROWS: Final = 100
 
 
 class RefusalsPage(msgspec.Struct, frozen=True):
-    """What was refused, newest first.
+    """Refusals, newest first.
 
-    is_durable   whether the rows come from a file of the audit trail; else this process has them since it began
-    text         part of a caller, subject, address, path or digest that is searched for
-    kind         of refusals that are shown; '' is any, and kinds are those there are
-    is_complete  whether there are no older ones
+    is_durable   whether the rows come from a file of the audit trail; else they are those since this process started
+    text         searched part of a caller, subject, address, path or digest
+    kind         kind of the refusals that are shown; '' is any, and kinds lists all
+    is_complete  whether there are no older refusals
     """
 
     is_durable: bool
@@ -35,7 +35,7 @@ class RefusalsPage(msgspec.Struct, frozen=True):
 
 
 async def view_refusals(page: PageRequest) -> RefusalsPage:
-    """Show who was refused what, by which rule of the policy, or for want of which right."""
+    """Show the refusals: the caller, the request, and the rule of the policy or the missing right."""
     text, kind = page.get_query("text").strip(), page.get_query("kind")
     refusal_page = await to_thread(read_refusals, page.registry.audit, text, kind, _ROWS)
     return RefusalsPage(refusal_page.is_durable, text, kind, KINDS, refusal_page.refusals, refusal_page.is_complete)

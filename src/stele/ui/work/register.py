@@ -1,4 +1,4 @@
-"""Register a schema, or the next version of one: first the check, with who else would break, then the change."""
+"""Registration of a schema or of the next version of one: first the check, with the readers that would break."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from stele.ui.pages import Page, PageRequest
 from stele.ui.routes.rules import describe_policy
 
 VIA: Final = "ui"
-"""What the journal says of changes that came from these pages."""
+"""Name of these pages in the journal entries of their changes."""
 _JSON_FORMATS: Final = frozenset({"avro", "json"})
 _ROWS: Final = 20
-"""References that a form takes."""
+"""Maximum number of references in a form."""
 _ACTIONS: Final = ("check", "detect", "register")
 
 
 class ReferenceRow(msgspec.Struct, frozen=True):
-    """A reference as the form has it: texts as they were typed; version '' or `latest` is the newest one."""
+    """A reference in the form, as texts that were typed; version '' or `latest` is the newest one."""
 
     name: str = ""
     subject: str = ""
@@ -41,19 +41,20 @@ class ReferenceRow(msgspec.Struct, frozen=True):
 
 
 class RegisterPage(msgspec.Struct, frozen=True):
-    """A form for a schema, and what was found about it.
+    """A form for a schema, and the results of its check.
 
-    subject     qualified name; '' where the form asks for it
+    subject     qualified name; '' if the form asks for it
     is_new      whether the subject has no active version
-    latest      number of the newest active version; 0: none
+    latest      number of the newest active version; 0 for none
     schema      the text
     references  rows of the form
-    missing     names without a reference of which the registry knows no schema
+    missing     names that the schema uses without a reference, and for which the registry has no schema
     sentence    policy in force, in words
-    refusal     why the caller may not register; '' where he may
-    report      what a check found; None: nothing was checked
-    refused     findings that stood against the registration itself, after somebody else was faster
-    names       other names that are common for such a subject
+    refusal     why the caller may not register; '' if the caller may
+    report      result of a check; None: nothing was checked
+    refused     findings that refused the registration itself, because another writer changed the subject after the
+                check
+    names       other common names for such a subject
     problems    what is wrong with the form
     """
 
@@ -75,13 +76,13 @@ class RegisterPage(msgspec.Struct, frozen=True):
 
 
 async def view_register(page: PageRequest) -> RegisterPage:
-    """Show the form on which the first version of a subject is registered."""
+    """Show the form that registers the first version of a subject."""
     format_name = page.get_query("format", "avro")
     return await _show(page, page.get_query("subject"), format_name, "", [], normalize=False)
 
 
 async def view_evolve(page: PageRequest) -> RegisterPage:
-    """Show the form on which the next version of a subject is registered: with the newest text to begin with."""
+    """Show the form that registers the next version of a subject; it begins with the newest text."""
     key = page.subject
     state = await page.registry.fresh_state()
     newest = queries.latest_version(state.find_subject(key))
@@ -98,7 +99,7 @@ async def view_evolve(page: PageRequest) -> RegisterPage:
 
 
 def _break_lines(text: str) -> str:
-    """Return a JSON text on several lines, to be edited: the same schema. What is no JSON stays as it is."""
+    """Return a JSON text on several lines for editing, as the same schema. Other texts are returned unchanged."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -175,7 +176,7 @@ async def _show(
     *,
     normalize: bool,
 ) -> RegisterPage:
-    """Return the form with those values in it, and what stands beside it."""
+    """Return the form with these values, and the policy and rights that it shows."""
     key, _ = _parse_subject(subject)
     state = await page.registry.fresh_state()
     sentence, refusal, latest = "", "", 0
@@ -274,7 +275,7 @@ async def _detect_references(page: PageRequest, key: SubjectKey, content: Regist
 
 
 async def _list_names(page: PageRequest, proposal: Proposal) -> list[str]:
-    """Return names that naming strategies of clients give to a subject of this record."""
+    """Return the subject names that the naming strategies of clients give to this record."""
     state: State = page.registry.state
     try:
         prepared = await page.registry.parser.prepare_schema(

@@ -1,4 +1,4 @@
-"""Replications that this server runs: begin, pause, resume and end them, and see what stands in their way."""
+"""Replications that this server runs: create, pause, resume and delete them, and see their conflicts."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _ADVICE: Final[Mapping[str, str]] = {
     ConflictCode.SETTINGS_DIFFER: "Make the settings of both the same.",
     ConflictCode.REFUSED: "Mend what the sentence says.",
 }
-"""What settles a conflict."""
+"""How to resolve a conflict, by its code."""
 
 
 class ReplicationEntry(msgspec.Struct, frozen=True):
-    """What somebody entered for a new replication; credentials are not repeated."""
+    """The values of the form for a new replication, without credentials."""
 
     name: str = ""
     direction: str = ReplicationDirection.PULL.value
@@ -69,12 +69,12 @@ class ReplicationEntry(msgspec.Struct, frozen=True):
 class ReplicationsPage(msgspec.Struct, frozen=True):
     """All replications, and a form for a new one.
 
-    obstacle      why none runs; '' for nothing
-    pull_refusal  why the caller cannot follow another registry; '' where he can
-    push_refusal  why he cannot bring changes to another registry
-    kinds         of other registries
-    scopes        whose settings can be replicated
-    entered       what the form shows
+    obstacle      why no replication runs; '' if nothing prevents it
+    pull_refusal  why the caller cannot follow another registry; '' if the caller can
+    push_refusal  why the caller cannot send changes to another registry; '' if the caller can
+    kinds         kinds of other registries
+    scopes        levels whose settings can be replicated
+    entered       values of the form
     """
 
     replications: Sequence[ReplicationOverview]
@@ -92,9 +92,9 @@ class ConflictRow(msgspec.Struct, frozen=True):
 
     name      qualified name of the subject at the target; '' is the whole registry
     versions  their numbers; 0 is the settings of the subject
-    code      why, a `ConflictCode`
-    why       more of it
-    advice    what settles it
+    code      the reason, a `ConflictCode`
+    why       details of the reason
+    advice    how to resolve the conflict
     """
 
     name: str
@@ -119,7 +119,7 @@ async def view_replications(page: PageRequest) -> ReplicationsPage:
 
 
 async def submit_replication(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Begin a replication, or say what is wrong with it."""
+    """Create a replication, or show the form again with what is wrong with it."""
     entered = _read_entry(form)
     try:
         if not page.options.public_url:
@@ -133,14 +133,14 @@ async def submit_replication(page: PageRequest, form: Form) -> msgspec.Struct:
 
 
 async def view_replication(page: PageRequest) -> ReplicationPage:
-    """Show how far a replication is, what it replicates, and what stands in its way."""
+    """Show how far a replication is, what it replicates, and its conflicts."""
     overview = await get_replication(page.registry, page.get_segment("replication"))
     refusal = page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True)
     return ReplicationPage(overview, _group_conflicts(overview.status.conflicts), _find_obstacle(page), refusal)
 
 
 async def submit_state(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Pause, resume or end a replication."""
+    """Pause, resume or delete a replication."""
     name, action = page.get_segment("replication"), form.get("action")
     if action == "delete":
         await delete_replication(page.registry, name)
@@ -171,7 +171,7 @@ async def _show_list(
 
 
 def _find_refusal(page: PageRequest, right: Operation) -> str:
-    """Return why the caller cannot begin a replication that wants a right besides that of all of them."""
+    """Return why the caller cannot create a replication that needs `right` besides the right to manage replications."""
     return (
         page.find_refusal(Operation.MANAGE_EXPORTERS, is_change=True)
         or page.find_refusal(right, is_change=True)
@@ -234,7 +234,7 @@ def _read_replication(entered: ReplicationEntry, form: Form) -> Replication:
 def list_form_pages() -> list[FormPage]:
     """Return the pages of this module."""
     right = access(Operation.MANAGE_EXPORTERS, Place.REGISTRY)
-    readable = right | {VOLATILE: True}  # the lag grows without a record of the log
+    readable = right | {VOLATILE: True}  # the lag grows without a new record in the log
     every = Page("/ui/replications", view_replications, "replications.html.j2", readable, menu="/replications")
     one = Page(
         "/ui/replications/{replication:str}",

@@ -1,4 +1,4 @@
-"""What adopting another version of a ruleset would change, and adopting it."""
+"""The effect of adopting another version of a ruleset, and its adoption."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _PLACE: Final = ("namespace", "subject", "version", "against")
 class ImpactPage(msgspec.Struct, frozen=True):
     """The pairs of versions whose verdicts another ruleset changes.
 
-    format, ruleset  what is asked about: a full name, or a bare one for its newest version
-    everywhere whether every subject of the format is compared; False: only those that the ruleset decides for
-    info      the ruleset; None: nothing was asked, or nobody has it
+    format, ruleset  the question: a full name, or a bare one for its newest version
+    everywhere whether every subject of the format is compared; False: only those for which the ruleset decides
+    info      the ruleset; None: nothing was asked, or the ruleset is unknown
     rows      pairs whose verdicts differ
-    compared  pairs that were looked at on this page
-    next      query of the next page; empty: this was the last one
-    refusal   why the caller may not adopt anything; '' where he may
+    compared  number of pairs that were compared on this page
+    next      query of the next page; empty on the last one
+    refusal   why the caller may not adopt a ruleset; '' if the caller may
     """
 
     format: str
@@ -48,7 +48,7 @@ class ImpactPage(msgspec.Struct, frozen=True):
 
 
 async def view_ruleset_impact(page: PageRequest) -> ImpactPage:
-    """Show which verdicts about what is registered another ruleset would change."""
+    """Show which verdicts about registered versions another ruleset would change."""
     format_name, ruleset = page.get_query("format"), page.get_query("ruleset")
     content = ImpactPage(
         format_name,
@@ -71,7 +71,7 @@ async def view_ruleset_impact(page: PageRequest) -> ImpactPage:
 
 
 def _read_place(page: PageRequest) -> ComparedVersions | None:
-    """Return where the page begins. Raises `InvalidRequest`."""
+    """Return the pair at which the page begins. Raises `InvalidRequest`."""
     subject = page.get_query("subject")
     if not subject:
         return None
@@ -80,7 +80,7 @@ def _read_place(page: PageRequest) -> ComparedVersions | None:
 
 
 async def submit_adoption(page: PageRequest, form: Form) -> msgspec.Struct:
-    """Decide by a version of a ruleset from now on."""
+    """Adopt a version of a ruleset."""
     format_name, ruleset = form.get("format"), form.get("ruleset")
     try:
         await adopt_ruleset(page.registry, format_name, ruleset, via=VIA)

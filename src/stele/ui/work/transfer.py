@@ -1,4 +1,4 @@
-"""Import and export: what a dump would bring, bringing it, and the registry as a dump to keep."""
+"""Import and export: a plan of what a dump would change, the import, and the registry as a dump."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 _ROWS: Final = 500
 _NEW: Final = "register"
 _FORM_BYTES: Final = 64 * 1024
-"""Of a request, what may stand around the file that it sends."""
+"""Maximum number of bytes of a request around the file that it sends."""
 
 
 class PlannedRow(msgspec.Struct, frozen=True):
-    """Something that the registry lacks of a dump, or has otherwise.
+    """A difference between a dump and the registry.
 
     what  `register`, `number taken`, `id taken`, `delete`; after the import `written`, `refused`, `not written`
-    why   what stands against it, or what differs; '' for what is only new
+    why   what prevents it, or what differs; '' for a version that is only new
     """
 
     what: str
@@ -48,15 +48,15 @@ class PlannedRow(msgspec.Struct, frozen=True):
 
 
 class ImportOutcome(msgspec.Struct, frozen=True):
-    """What came of an import, as the registry shows it afterwards.
+    """Result of an import, read from the registry afterwards.
 
-    written  versions that are as the dump has them now
-    refused  versions that the registry refused
-    left     versions that nobody got to
-    stopped  why the import ended early; '' where it did not
+    written  number of versions that are now as in the dump
+    refused  number of versions that the registry refused
+    left     number of versions that were neither written nor refused
+    stopped  why the import ended early; '' if it did not
     open     subjects left in IMPORT mode
-    rows     what was not written first
-    omitted  rows that are left out
+    rows     rows of the result; those that were not written come first
+    omitted  number of rows that are not listed
     """
 
     written: int
@@ -69,21 +69,21 @@ class ImportOutcome(msgspec.Struct, frozen=True):
 
 
 class TransferPage(msgspec.Struct, frozen=True):
-    """What a dump would bring.
+    """What a dump would change.
 
     file            whether a dump was compared
-    new             versions that the registry does not have
-    same            versions that it has
-    conflicts       versions whose number or id stands for another schema
-    rows            conflicts first, some of the others behind them
-    omitted         rows that are left out
-    notes           what the dump has and no page takes over
-    versions        of this registry, that an export would hold
-    refusal         why the caller may not export; '' where he may
-    plan            digest of what an import would do; '' where it would do nothing, or cannot
-    content         the dump, compressed and in base64, to send with the plan; '' where it is too long for that
-    import_refusal  why the caller may not carry out the plan; '' where he may
-    outcome         what came of the import; None: there was none
+    new             number of versions that the registry lacks
+    same            number of versions that it has
+    conflicts       number of versions whose number or id stands for another schema
+    rows            conflicts, then other differences
+    omitted         number of rows that are not listed
+    notes           what the dump has and no page imports
+    versions        number of versions of this registry, which an export would hold
+    refusal         why the caller may not export; '' if the caller may
+    plan            digest of the planned changes; '' if there are none, or they are impossible
+    content         the dump, compressed and in base64, to send with the plan; '' if it is too long for that
+    import_refusal  why the caller may not carry out the plan; '' if the caller may
+    outcome         result of the import; None if there was none
     """
 
     versions: int
@@ -119,7 +119,7 @@ class ImportPlan(NamedTuple):
 
 
 async def view_transfer(page: PageRequest) -> TransferPage:
-    """Show what can be exported, and the form for a dump to compare."""
+    """Show what can be exported, and the form that compares a dump."""
     state = await page.registry.fresh_state()
     count = sum(
         len(subject.versions) for namespace in state.namespaces.values() for subject in namespace.subjects.values()
@@ -128,7 +128,7 @@ async def view_transfer(page: PageRequest) -> TransferPage:
 
 
 async def submit_dump(page: PageRequest, form: Form) -> TransferPage:
-    """Compare a dump with the registry: what is new, what is the same, and what is in the way."""
+    """Compare a dump with the registry: new versions, equal versions and conflicts."""
     content = await view_transfer(page)
     try:
         data = _read_file(form)
@@ -139,10 +139,10 @@ async def submit_dump(page: PageRequest, form: Form) -> TransferPage:
 
 
 async def submit_import(page: PageRequest, form: Form) -> TransferPage:
-    """Carry out a plan: write what the registry lacks of the dump, unless it is not the plan that was shown.
+    """Carry out a plan: write what the registry lacks of the dump, if the plan is still the one that was shown.
 
-    It also wants the rights to register, import, change the policy and force, and to delete where the dump has deleted
-    versions, on each subject that it writes to.
+    The caller also needs the rights to register, import, change the policy and force on each subject that is written.
+    The right to delete is needed as well for subjects with deleted versions in the dump.
     """
     content = await view_transfer(page)
     try:
@@ -180,7 +180,7 @@ def _add_problem(content: TransferPage, outcome: ImportOutcome) -> TransferPage:
 
 
 def _read_file(form: Form) -> bytes:
-    """Return the file that a form sends, as an upload or as a plan kept it. Raises `InvalidRequest`."""
+    """Return the file that a form sends: an upload, or the content that a plan kept. Raises `InvalidRequest`."""
     data = form.files.get("dump") or form.get("text").encode()
     if not data and form.get("content"):
         try:
@@ -193,7 +193,7 @@ def _read_file(form: Form) -> bytes:
 
 
 def _make_plan(state: State, data: bytes) -> ImportPlan:
-    """Return what a dump would bring. Raises `InvalidRequest`, `TooLarge`."""
+    """Return the plan of an import. Raises `InvalidRequest`, `TooLarge`."""
     from stele.migrate.compare import CONFLICTS, DifferenceKind, compare_dumps
 
     source = read_dump(data)
@@ -238,7 +238,7 @@ def _show_plan(page: PageRequest, form: TransferPage, plan: ImportPlan, data: by
 
 
 def _describe_outcome(missing: Sequence[DumpVersion], left: ImportPlan, run: ImportRun) -> ImportOutcome:
-    """Return what came of versions: written is what the registry no longer lacks."""
+    """Return the result of an import. A version counts as written if the registry no longer lacks it."""
     still = {(row.name, row.version): row.why for row in left.comparison.differences}
     rows = []
     for version in missing:

@@ -1,6 +1,6 @@
-"""Writing the versions of a plan: its subjects in IMPORT mode meanwhile, and what came of every version.
+"""Import of the versions of a plan. Their subjects are in IMPORT mode meanwhile.
 
-The registry is asked in the end what it has: nothing counts as written because nobody heard otherwise.
+The result is read from the registry at the end: a version does not count as written only because no error was reported.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from stele.migrate.model import DumpVersion
 
 _AT_ONCE: Final = 200
-"""Versions sent at once."""
+"""Number of versions that are sent together."""
 _SHARE_OF_LIMIT: Final = 0.7
-"""Of the time a request may take, during this share versions are sent."""
+"""Share of the time limit of a request during which versions are sent."""
 _RIGHTS: Final = (Operation.REGISTER, Operation.IMPORT, Operation.CHANGE_POLICY, Operation.FORCE)
-"""What a subject wants of the caller: IMPORT mode is a change of its policy, against versions that are there."""
+"""Rights that the caller needs on a subject. IMPORT mode changes its policy, and is forced because it has versions."""
 
 
 class ImportRun(NamedTuple):
     """What an import did.
 
-    refused  what the registry said against a version, by subject and number
-    stopped  why the import ended before the last version; '' where it did not
-    open     subjects that are still in IMPORT mode because the change back failed
+    refused  message of the registry about a refused version, by subject and number
+    stopped  why the import ended before the last version; '' if it did not
+    open     subjects that are still in IMPORT mode, because setting the mode back failed
     """
 
     refused: Mapping[tuple[str, int], str]
@@ -53,7 +53,7 @@ def parse_subject(name: str) -> SubjectKey:
 
 
 def _list_rights(rows: Sequence[DumpVersion]) -> Iterator[tuple[Operation, Resource]]:
-    """Yield what an import wants of the caller, subject by subject. Raises `InvalidName`."""
+    """Yield the rights that an import needs, subject by subject. Raises `InvalidName`."""
     deleting = {row.subject for row in rows if row.deleted}
     for name in dict.fromkeys(row.subject for row in rows):
         resource = subject_resource(parse_subject(name))
@@ -63,13 +63,19 @@ def _list_rights(rows: Sequence[DumpVersion]) -> Iterator[tuple[Operation, Resou
 
 
 def find_refusal(page: PageRequest, rows: Sequence[DumpVersion]) -> str:
-    """Return why the caller may not import some of these; '' where he may import all. Raises `InvalidName`."""
+    """Return why the caller may not import some of these versions; '' if the caller may import all.
+
+    Raises `InvalidName`.
+    """
     refusals = (page.find_refusal(right, resource) for right, resource in _list_rights(rows))
     return next(filter(None, refusals), "")
 
 
 def require_rights(page: PageRequest, rows: Sequence[DumpVersion]) -> None:
-    """Raise `Forbidden` or `Unauthenticated` unless the caller may import all of these; `InvalidName`."""
+    """Raise `Forbidden` or `Unauthenticated` unless the caller may import all of these versions.
+
+    Raises `InvalidName` as well.
+    """
     if not page.registry.access.is_open:
         for right, resource in _list_rights(rows):
             page.registry.access.require(right, resource)
@@ -78,7 +84,8 @@ def require_rights(page: PageRequest, rows: Sequence[DumpVersion]) -> None:
 async def import_versions(page: PageRequest, rows: Sequence[DumpVersion]) -> ImportRun:
     """Write versions with their numbers and ids, each after those it refers to, as `POST /subjects:import` does.
 
-    A subject that takes no registrations stays as it is, and its versions are refused. Cancelling sets the modes back.
+    Subjects in READWRITE mode are in IMPORT mode meanwhile. A subject that takes no registrations keeps its mode, and
+    its versions are refused. A cancelled import sets the modes back, too.
     """
     clock = asyncio.get_running_loop().time
     deadline = clock() + time_limit(page.request) * _SHARE_OF_LIMIT
@@ -120,13 +127,13 @@ def _make_row(row: DumpVersion) -> ImportedVersion:
 async def _open_subjects(
     page: PageRequest, rows: Sequence[DumpVersion], before: dict[SettingsLevel, Mode | None]
 ) -> None:
-    """Put subjects into IMPORT mode, and note the modes they had of their own. Raises `SteleError`."""
+    """Set subjects from READWRITE to IMPORT mode, and add the modes of their own to `before`. Raises `SteleError`."""
     state = await page.registry.fresh_state()
     levels = {SettingsLevel(*parse_subject(row.subject)) for row in rows} - before.keys()
     closed = sorted(level for level in levels if queries.mode_for(state, level) is Mode.READWRITE)
     before |= {level: state.mode_at(level) for level in closed}
     changes = (page.registry.execute(SetMode(level, Mode.IMPORT, force=True), via=VIA) for level in closed)
-    for result in await asyncio.gather(*changes, return_exceptions=True):  # All have ended when one is raised.
+    for result in await asyncio.gather(*changes, return_exceptions=True):  # All changes have ended before one raises.
         if isinstance(result, BaseException):
             raise result
 

@@ -1,7 +1,7 @@
-"""Drivers of key management services, each over the service's own library; `stele.wire.kms` finds them by type.
+"""Drivers of key management services, each based on the service's own library; `stele.wire.kms` finds them by type.
 
-They wrap what Confluent's clients unwrap, and the other way round. Each call to a service ends after seconds. Messages
-hold the service's error code and never what it was sent or answered.
+They are compatible with Confluent's clients in both directions. Each call to a service times out after seconds.
+Messages contain the service's error code, and never the data of a request or answer.
 """
 
 from typing import Final

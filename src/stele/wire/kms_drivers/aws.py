@@ -2,7 +2,7 @@
 
 Credentials are those of the library boto3 (environment, profile, role of the machine), or the properties
 `access.key.id` and `secret.access.key`, or `profile`. With `role.arn` (`role.session.name`, `role.external.id`) these
-assume that role first. `region` counts where the key id has none.
+assume that role first. `region` applies if the key id has none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DENIED: Final = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""Error codes by which AWS says that these credentials may not."""
+"""Error codes with which AWS denies these credentials access."""
 
 
 class AwsKey:
@@ -44,7 +44,7 @@ class AwsKey:
         return bytes(answer["CiphertextBlob"])
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt what `wrap` gave. Raises `KmsError`, `KmsDenied`."""
+        """Decrypt a data key that `wrap` encrypted. Raises `KmsError`, `KmsDenied`."""
         answer = call_aws(lambda: self._client.decrypt(KeyId=self._key_id, CiphertextBlob=wrapped))
         return bytes(answer["Plaintext"])
 
@@ -96,7 +96,7 @@ def aws_kms(key_id: str, properties: Mapping[str, str]) -> AwsKey:
 
 
 def _assume_role(client: Any, role: str, properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Temporary credentials of a role."""
+    """Return temporary credentials of a role."""
     wanted = {"RoleArn": role, "RoleSessionName": properties.get("role.session.name") or "stele"}
     if external := properties.get("role.external.id"):
         wanted["ExternalId"] = external

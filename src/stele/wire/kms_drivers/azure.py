@@ -1,4 +1,4 @@
-"""Azure Key Vault: `azure-kms`, key id `https://vault.vault.azure.net/keys/name/version` (also behind `azure-kms://`).
+"""Azure Key Vault: `azure-kms`, key id `https://vault.vault.azure.net/keys/name/version` (also after `azure-kms://`).
 
 The vault's RSA key encrypts by RSA-OAEP-256, as Confluent's clients do. Without a version the newest one is used: then
 data keys that an older version has wrapped cannot be unwrapped. Credentials are the library's own defaults
@@ -34,7 +34,7 @@ class AzureKey:
         return bytes(answer.ciphertext)
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt what `wrap` gave. Raises `KmsError`, `KmsDenied`."""
+        """Decrypt a data key that `wrap` encrypted. Raises `KmsError`, `KmsDenied`."""
         from azure.keyvault.keys.crypto import EncryptionAlgorithm
 
         answer = _call_azure(lambda: self._client.decrypt(EncryptionAlgorithm.rsa_oaep_256, wrapped))

@@ -1,4 +1,4 @@
-"""Google Cloud KMS: `gcp-kms`, key id `projects/…/locations/…/keyRings/…/cryptoKeys/…` (also behind `gcp-kms://`).
+"""Google Cloud KMS: `gcp-kms`, key id `projects/…/locations/…/keyRings/…/cryptoKeys/…` (also after `gcp-kms://`).
 
 Credentials are the library's own defaults (`GOOGLE_APPLICATION_CREDENTIALS`, the machine's account), or those of a
 service account in the properties `client.id`, `client.email`, `private.key.id` and `private.key`.
@@ -34,7 +34,7 @@ class GcpKey:
         return bytes(answer.ciphertext)
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt what `wrap` gave. Raises `KmsError`, `KmsDenied`."""
+        """Decrypt a data key that `wrap` encrypted. Raises `KmsError`, `KmsDenied`."""
         request = {"name": self._name, "ciphertext": wrapped}
         answer = _call_gcp(lambda: self._client.decrypt(request=request, timeout=ANSWER_SECONDS, retry=None))
         return bytes(answer.plaintext)
@@ -67,7 +67,7 @@ def gcp_kms(key_id: str, properties: Mapping[str, str]) -> GcpKey:
 
 
 def _read_account(properties: Mapping[str, str]) -> Any:
-    """The credentials in the properties of a KEK; None where there are none."""
+    """Return the credentials in the properties of a KEK; None if it has none."""
     from google.oauth2 import service_account
 
     if not all(properties.get(name) for name in _ACCOUNT):

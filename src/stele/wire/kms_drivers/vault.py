@@ -1,8 +1,9 @@
-"""HashiCorp Vault's transit engine: `hcvault`, key id `https://host:8200/transit/keys/name` (also behind `hcvault://`).
+"""HashiCorp Vault's transit engine: `hcvault`, key id `https://host:8200/transit/keys/name` (also after `hcvault://`).
 
-Credentials are the properties `token.id`, or `approle.role.id` and `approle.secret.id`, and `namespace`; else those of
-the environment: `VAULT_TOKEN`, or `VAULT_APPROLE_ROLE_ID` and `VAULT_APPROLE_SECRET_ID`, and `VAULT_NAMESPACE`. Those
-of the environment go to the server in `VAULT_ADDR` and to no other: whoever names a key id must not get them.
+Credentials are the properties `token.id`, or `approle.role.id` and `approle.secret.id`, and `namespace`. Otherwise they
+come from the environment: `VAULT_TOKEN`, or `VAULT_APPROLE_ROLE_ID` and `VAULT_APPROLE_SECRET_ID`, and
+`VAULT_NAMESPACE`. Those of the environment are sent only to the server in `VAULT_ADDR`: a user who can set a key id
+must not obtain them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class VaultKey:
         return str(answer["ciphertext"]).encode("ascii")
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """Decrypt what `wrap` gave. Raises `KmsError`, `KmsDenied`."""
+        """Decrypt a data key that `wrap` encrypted. Raises `KmsError`, `KmsDenied`."""
         transit = self._client.secrets.transit
         try:
             text = wrapped.decode("ascii")
@@ -101,7 +102,7 @@ def hcvault(key_id: str, properties: Mapping[str, str]) -> VaultKey:
 
 
 def _parse_key_id(key_id: str) -> tuple[str, str, str]:
-    """Address, mount and name of a key. Raises `KmsError`."""
+    """Return address, mount and name of a key. Raises `KmsError`."""
     try:
         parts = urlsplit(key_id.removeprefix(_PREFIX))
         match = _PATH.fullmatch(parts.path)

@@ -1,4 +1,4 @@
-"""A store of each kind, as many nodes over it as a test wants, and clients of the dialects on them."""
+"""A store of each kind, nodes over it, and clients of the dialects on them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ TEXT = {"content-type": "text/plain"}
 
 
 class World:
-    """One store; nodes and clients are closed with it."""
+    """One store, with nodes and clients that are closed together with it."""
 
     def __init__(self, open_store: Callable[[], Awaitable[Log]], stack: AsyncExitStack) -> None:
         self._open = open_store
         self._stack = stack
 
     async def node(self) -> Registry:
-        """Another node over the store."""
+        """Return another node over the store."""
         node = await Registry.open(await self._open())
         self._stack.push_async_callback(node.close)
         return node
 
     async def repo(self, node: Registry, options: SchemaRepoOptions | None = None) -> httpx.AsyncClient:
-        """A client of AVRO-1124 and schema-repo on a node."""
+        """Return a client of AVRO-1124 and schema-repo on a node."""
         return await self._stack.enter_async_context(client_of(application(node, options)))
 
     async def confluent(self, node: Registry) -> httpx.AsyncClient:
-        """A client of the Confluent dialect on a node."""
+        """Return a client of the Confluent dialect on a node."""
         return await self._stack.enter_async_context(client_of(confluent.application(node)))
 
 
@@ -67,5 +67,5 @@ async def node(world: World) -> Registry:
 
 @pytest.fixture
 async def client(world: World, node: Registry) -> httpx.AsyncClient:
-    """A client of the dialects on that node, with the settings they have unless told otherwise."""
+    """A client of the dialects on that node, with the default options."""
     return await world.repo(node)

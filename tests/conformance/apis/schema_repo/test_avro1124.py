@@ -1,4 +1,4 @@
-"""AVRO-1124, statement by statement of the reference's list of what a server must do."""
+"""AVRO-1124, by the numbered list of required behaviours in the reference."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ async def post(client: httpx.AsyncClient, group: str, schema: str, **fields: str
 
 
 async def register_schema(client: httpx.AsyncClient, group: str, schema: str, **fields: str) -> str:
-    """The id a schema gets."""
+    """Register a schema and return its id."""
     answer = await post(client, group, schema, **fields)
     assert answer.status_code == 200, answer.text
     return answer.text
 
 
 async def text(client: httpx.AsyncClient, path: str) -> str:
-    """The body of a GET that finds something."""
+    """Return the body of a successful GET."""
     answer = await client.get(f"{ROOT}{path}")
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/plain")
@@ -59,7 +59,7 @@ async def test_2_ids_are_listed_in_order_of_registration(client: httpx.AsyncClie
 
 
 async def test_3_what_is_not_there_is_404(client: httpx.AsyncClient) -> None:
-    """An unknown group, an unknown id, and the latest of an unknown group are not found."""
+    """An unknown group, an unknown id, and the latest schema of an unknown group are not found."""
     await register_schema(client, "g", PERSON)
     for path in ("/no", "/no/1", "/no/latest", "/g/2", "/g/0", "/g/01", "/g/x", "/g/99999999999", "/g/" + 32 * "a"):
         answer = await client.get(f"{ROOT}{path}")
@@ -68,7 +68,7 @@ async def test_3_what_is_not_there_is_404(client: httpx.AsyncClient) -> None:
 
 
 async def test_4_a_new_group_comes_with_its_first_schema(client: httpx.AsyncClient) -> None:
-    """POST to a group nobody knows creates it with model and schema; the body is the id."""
+    """POST to an unknown group creates it with model and schema; the body is the id."""
     assert await register_schema(client, "g", PERSON, compatibility_model="full") == "1"
     assert await text(client, "") == "g\n"
     assert await text(client, "/g/1") == PERSON
@@ -77,7 +77,7 @@ async def test_4_a_new_group_comes_with_its_first_schema(client: httpx.AsyncClie
 
 
 async def test_5_the_same_schema_has_the_same_id(world: World, node: Registry) -> None:
-    """An identical schema gets the id it has, also when many register it at once through two nodes."""
+    """An identical schema gets the existing id, also if many clients register it at once through two nodes."""
     clients = [await world.repo(node), await world.repo(await world.node())]
     texts = [f'{{"type":"fixed","name":"F","size":{size}}}' for size in range(1, 5)]
     registrations = [(texts[number % 4], clients[number % 2]) for number in range(40)]
@@ -92,7 +92,7 @@ async def test_5_the_same_schema_has_the_same_id(world: World, node: Registry) -
 
 
 async def test_6_an_incompatible_schema_is_refused(client: httpx.AsyncClient) -> None:
-    """403 with the reason, and nothing is stored: no schema, and no other model either."""
+    """The response is 403 with the reason; neither the schema nor a new model is stored."""
     await register_schema(client, "g", PERSON, compatibility_model="backward")
     answer = await post(client, "g", OLDER)
     assert answer.status_code == 403
@@ -103,7 +103,7 @@ async def test_6_an_incompatible_schema_is_refused(client: httpx.AsyncClient) ->
 
 
 async def test_7_force_override_stores_it_all_the_same(client: httpx.AsyncClient) -> None:
-    """With force_override=true the refused schema is registered and the latest; the model stays."""
+    """With force_override=true the refused schema is registered and is the latest; the model stays."""
     await register_schema(client, "g", PERSON, compatibility_model="backward")
     assert (await post(client, "g", OLDER, force_override="false")).status_code == 403
     assert await register_schema(client, "g", OLDER, force_override="true") == "2"
@@ -113,7 +113,7 @@ async def test_7_force_override_stores_it_all_the_same(client: httpx.AsyncClient
 
 
 async def test_8_an_unknown_model_is_refused(client: httpx.AsyncClient) -> None:
-    """400 for a model nobody configured, forced or not, and nothing is stored."""
+    """An unknown model is answered with 400, forced or not, and nothing is stored."""
     for fields in ({}, {"force_override": "true"}):
         answer = await post(client, "g", PERSON, compatibility_model="db_policy", **fields)
         assert answer.status_code == 400
@@ -125,7 +125,7 @@ async def test_8_an_unknown_model_is_refused(client: httpx.AsyncClient) -> None:
 
 
 async def test_8_models_have_names_of_the_operators_own(world: World, node: Registry) -> None:
-    """A configured name stands for policies and validators; one group may have one, another group another."""
+    """A configured name stands for policies and validators, and each group can have another one."""
     models = {"db_policy": ("full_transitive", "lint:DOC_REQUIRED"), "noop": ("none",)}
     client = await world.repo(node, SchemaRepoOptions(models=models))
     assert (await post(client, "db", PERSON, compatibility_model="db_policy")).status_code == 403
@@ -134,14 +134,14 @@ async def test_8_models_have_names_of_the_operators_own(world: World, node: Regi
 
 
 async def test_9_without_a_model_nothing_is_checked(client: httpx.AsyncClient) -> None:
-    """The default of a new group is no check at all, and that is written down with the group."""
+    """A new group is not checked by default, and its model is shown as `none`."""
     for number, schema in enumerate((PERSON, OLDER, '"int"', '"string"'), 1):
         assert await register_schema(client, "g", schema) == str(number)
     assert (await client.get(f"{ROOT}/g")).headers["x-compatibility-model"] == "none"
 
 
 async def test_10_a_group_keeps_its_model(client: httpx.AsyncClient) -> None:
-    """A later POST without a model is checked with the group's; one that names another sets it from then on."""
+    """A later POST without a model is checked with the model of the group; a POST with a model sets it."""
     await register_schema(client, "g", PERSON, compatibility_model="backward")
     assert (await post(client, "g", OLDER)).status_code == 403
     assert await register_schema(client, "g", OLDER, compatibility_model="none") == "2"
@@ -151,7 +151,7 @@ async def test_10_a_group_keeps_its_model(client: httpx.AsyncClient) -> None:
 
 
 async def test_11_texts_come_back_as_they_were_sent(client: httpx.AsyncClient) -> None:
-    """Layout, doc, custom attributes and letters of any script are kept; a change of a doc alone has a new id."""
+    """Layout, doc, custom attributes and letters of any script are kept; a changed doc gets a new id."""
     first = (
         '{ "type" : "record", "name":"R",\n\t"doc":"größer \\u00e9 ☃", "hive.column" : {"x":[1, 2.0]}, "fields":[] }'
     )
@@ -174,7 +174,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("kind", EXPECTED)
 async def test_12_ids_are_of_the_kind_chosen(kind: str, world: World, node: Registry) -> None:
-    """Ids are URL-safe and mean one text of the group for ever; ids of other kinds are still understood."""
+    """Ids are URL-safe and always mean the same text of the group; ids of other strategies are still accepted."""
     client = await world.repo(node, SchemaRepoOptions(ids=kind))
     assert [await register_schema(client, "g", schema) for schema in (PERSON, TALLER)] == EXPECTED[kind]
     assert await text(client, "/g") == "".join(f"{name}\n" for name in EXPECTED[kind])
@@ -191,7 +191,7 @@ async def test_12_ids_are_of_the_kind_chosen(kind: str, world: World, node: Regi
 async def test_12_what_has_the_same_digest_is_the_same_schema(
     kind: str, alike: str, world: World, node: Registry
 ) -> None:
-    """Where ids are digests, a text with the digest of another is registered already, also when both come at once."""
+    """If ids are digests, a text with the digest of a registered one gets its id, also if both are sent at once."""
     client = await world.repo(node, SchemaRepoOptions(ids=kind))
     other = await world.repo(await world.node(), SchemaRepoOptions(ids=kind))
     ids = await asyncio.gather(
@@ -202,7 +202,7 @@ async def test_12_what_has_the_same_digest_is_the_same_schema(
 
 
 async def test_12_one_digest_means_one_schema_of_a_group(world: World, node: Registry) -> None:
-    """Versions of another dialect that share a digest are listed once; the id means the first live one."""
+    """Versions of another dialect that share a digest are listed once; the id means the first active one."""
     numbers = await world.repo(node)
     prints = await world.repo(node, SchemaRepoOptions(ids="crc-64-avro"))
     documented = PERSON.replace('"name":"P', '"doc":"d","name":"P')
@@ -224,7 +224,7 @@ async def test_12_one_digest_means_one_schema_of_a_group(world: World, node: Reg
     "model", ["backward", "BACKWARD", "ruleset:avro", "forward", "full_transitive", "backward,lint"]
 )
 async def test_13_avro_resolution_decides(model: str, client: httpx.AsyncClient) -> None:
-    """A change of int to string is refused by every model that compares; a field with a default is taken by them."""
+    """Every model that compares refuses a change of int to string, and accepts a new field with a default."""
     good = json.loads(PERSON) | {"doc": "d", "namespace": "n"}
     good["fields"][0]["doc"] = "d"
     bad = json.loads(json.dumps(good).replace('"int"', '"string"'))
@@ -235,14 +235,14 @@ async def test_13_avro_resolution_decides(model: str, client: httpx.AsyncClient)
 
 
 async def test_13_deny_takes_no_second_schema(client: httpx.AsyncClient) -> None:
-    """The model deny closes a group after its first schema."""
+    """The model deny refuses every schema of a group after the first."""
     await register_schema(client, "g", PERSON, compatibility_model="deny")
     assert (await post(client, "g", TALLER)).status_code == 403
     assert await register_schema(client, "g", PERSON) == "1"
 
 
 class Table:
-    """The put and get of the proposal: rows beside the id of their schema, and both caches."""
+    """Put and get as in the proposal: rows are stored with the id of their schema, and ids and texts are cached."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.calls = 0
@@ -260,7 +260,7 @@ class Table:
         self.rows[key] = (self._ids[schema], avro.codec(avro.parse(schema.encode(), {})).encode(record))
 
     async def get(self, key: str) -> Any:
-        """A record as it was stored."""
+        """Return a stored record."""
         name, data = self.rows[key]
         if name not in self._texts:
             self.calls += 1
@@ -270,7 +270,7 @@ class Table:
 
 
 async def test_14_one_call_for_an_empty_cache_and_none_for_a_warm_one(client: httpx.AsyncClient) -> None:
-    """Put registers a schema once, get asks for a text once; whatever was written is read as it was."""
+    """Put registers a schema once, get reads a text once, and records are read as they were written."""
     table = Table(client)
     for number in range(5):
         await table.put(f"p{number}", {"age": number}, PERSON)
@@ -300,7 +300,7 @@ NO_SCHEMAS: list[tuple[dict[str, str], int]] = [
 
 
 async def test_what_is_no_schema_is_refused(client: httpx.AsyncClient) -> None:
-    """A text that is no Avro schema, and a model that cannot be applied, store nothing."""
+    """A text that is no Avro schema, and a model that cannot be applied, are refused and store nothing."""
     for fields, status in NO_SCHEMAS:
         answer = await client.post(f"{ROOT}/groups/g", data=fields)
         assert answer.status_code == status, fields
@@ -309,7 +309,7 @@ async def test_what_is_no_schema_is_refused(client: httpx.AsyncClient) -> None:
 
 
 async def test_other_bodies_are_refused(client: httpx.AsyncClient) -> None:
-    """A body that is no form, of bad UTF-8, or of too many fields is an error of the client."""
+    """A body that is no form, is no UTF-8 or has too many fields is refused as the client's error."""
     url = f"{ROOT}/groups/g"
     form = {"content-type": "application/x-www-form-urlencoded"}
     assert (await client.post(url, json={"schema": PERSON})).status_code == 415
@@ -323,7 +323,7 @@ async def test_other_bodies_are_refused(client: httpx.AsyncClient) -> None:
 
 
 async def test_names_may_have_slashes(client: httpx.AsyncClient) -> None:
-    """A group's name is any text; percent-encoded, it arrives as it was meant."""
+    """The name of a group can be any text, which is percent-encoded in paths."""
     assert await register_schema(client, "a%2Fb%20%C3%A9", PERSON) == "1"
     assert await text(client, "") == "a/b é\n"
     assert await text(client, "/a%2Fb%20%C3%A9/latest") == PERSON

@@ -1,4 +1,4 @@
-"""One registry, several dialects: what is done through these dialects holds in the Confluent dialect, and back."""
+"""One registry, several dialects: changes through these dialects apply in the Confluent dialect, and vice versa."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ async def tell(plain: httpx.AsyncClient, schema: str, **members: Any) -> httpx.R
 
 
 async def level(plain: httpx.AsyncClient, name: str) -> None:
-    """Set the subject's level through the Confluent dialect."""
+    """Set the compatibility level of the subject through the Confluent dialect."""
     assert (await plain.put("/config/s", json={"compatibility": name})).status_code == 200
 
 
 async def config(client: httpx.AsyncClient) -> list[str]:
-    """The lines of the subject's config below comment and date."""
+    """Return the lines of the subject's config below comment and date."""
     return (await client.get("/schema-repo/s/config")).text.splitlines()[2:]
 
 
 async def model(client: httpx.AsyncClient) -> str:
-    """The group's model as AVRO-1124 shows it."""
+    """Return the group's model as AVRO-1124 shows it."""
     return (await client.get("/avro1124/schemas/s")).headers["x-compatibility-model"]
 
 
@@ -59,7 +59,7 @@ async def plain(world: World, node: Registry) -> httpx.AsyncClient:
 
 
 async def test_numbers_and_bytes_agree(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
-    """The same versions everywhere, counted from 0 in schema-repo and from 1 in the others, byte by byte."""
+    """All dialects show the same versions byte for byte, numbered from 0 in schema-repo and from 1 in the others."""
     await level(plain, "NONE")
     texts = ['{ "type":\t"int" }', '{"type":"string"}', '"long"']
     assert (await post(client, texts[0])).text == "1"
@@ -73,7 +73,7 @@ async def test_numbers_and_bytes_agree(client: httpx.AsyncClient, plain: httpx.A
 
 
 async def test_the_default_of_a_new_subject_is_written_down(client: httpx.AsyncClient, node: Registry) -> None:
-    """The event that creates a subject carries no checks, and that numbers are never given twice."""
+    """The event that creates a subject contains its default policy, and that version numbers are never reused."""
     await post(client, INT)
     await client.put("/schema-repo/t", data={"repo.validators": "full"})
     created = [
@@ -88,7 +88,7 @@ async def test_the_default_of_a_new_subject_is_written_down(client: httpx.AsyncC
 
 
 async def test_what_is_created_here_is_not_checked_there(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
-    """The registry's BACKWARD is the default of the Confluent dialect alone."""
+    """A subject that is created here allows any schema; the default BACKWARD applies to the Confluent dialect only."""
     await post(client, INT)
     assert (await tell(plain, STRING)).status_code == 200
     assert (await plain.post("/subjects/other/versions", json={"schema": INT})).status_code == 200
@@ -101,7 +101,7 @@ async def test_what_is_created_here_is_not_checked_there(client: httpx.AsyncClie
 async def test_a_policy_set_here_holds_there(
     words: str, client: httpx.AsyncClient, plain: httpx.AsyncClient, node: Registry
 ) -> None:
-    """Models and validators refuse what comes through the Confluent dialect, with its status and code."""
+    """Models and validators refuse schemas that come through the Confluent dialect, with its status and code."""
     await client.put("/schema-repo/s", data={"repo.validators": words})
     await post(client, INT, force_override="true")
     answer = await tell(plain, STRING)
@@ -113,7 +113,7 @@ async def test_a_policy_set_here_holds_there(
 
 
 async def test_a_policy_set_there_holds_here(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
-    """A level of the Confluent dialect is shown in these words and refuses; NONE lets everything in again."""
+    """A level of the Confluent dialect is shown in the words of these dialects and refuses; NONE allows any schema."""
     await client.put("/schema-repo/s", data={"repo.validators": "lint", "owner": "ann"})
     await level(plain, "FULL_TRANSITIVE")
     assert await config(client) == ["owner=ann", "repo.validators=full_transitive"]
@@ -131,7 +131,7 @@ async def test_a_policy_set_there_holds_here(client: httpx.AsyncClient, plain: h
 async def test_subjects_of_the_other_dialect_are_shown_with_their_policy(
     client: httpx.AsyncClient, plain: httpx.AsyncClient
 ) -> None:
-    """A subject nobody gave a config has its policy in it; creating it again changes nothing."""
+    """The config of a subject from another dialect shows its policy; creating it again changes nothing."""
     await tell(plain, INT)
     assert await config(client) == ["repo.validators=backward"]
     assert (await client.put("/schema-repo/s", data={"repo.validators": ""})).text == "s"
@@ -160,7 +160,7 @@ async def test_subjects_of_the_other_dialect_are_shown_with_their_policy(
 async def test_what_has_no_words_is_shown_as_something_stricter(
     policy: Policy, words: str, exact: str | None, client: httpx.AsyncClient, node: Registry
 ) -> None:
-    """The nearest stricter words, and an extension that tells the exact policy; the exact one is what is enforced."""
+    """Such a policy is shown in the nearest stricter words, with an extension for the exact one, which is enforced."""
     await put_subject(node, policy)
     assert await config(client) == [f"repo.validators={words}", *([f"stele.policy={exact}"] if exact else [])]
     await node.execute(ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
@@ -171,14 +171,14 @@ async def test_what_has_no_words_is_shown_as_something_stricter(
 
 
 async def put_subject(node: Registry, policy: Policy) -> None:
-    """A subject as a further dialect creates it."""
+    """Create a subject as another dialect does."""
     await node.execute(CreateSubject(S, SubjectDefaults(policy=policy)))
 
 
 async def test_a_model_named_here_replaces_the_one_set_there(
     client: httpx.AsyncClient, plain: httpx.AsyncClient, node: Registry
 ) -> None:
-    """Naming a model is a choice for the group from then on, though another dialect had made one; so is a config."""
+    """A model or config with a policy replaces a policy that another dialect set; a config without one does not."""
     await level(plain, "FULL")
     assert (await post(client, INT, compatibility_model="backward")).text == "1"
     assert (await plain.get("/config/s")).json() == {"compatibilityLevel": "BACKWARD"}
@@ -192,7 +192,7 @@ async def test_a_model_named_here_replaces_the_one_set_there(
 
 
 async def test_what_was_deleted_there_is_gone_here(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
-    """Soft-deleted versions are not shown, nor subjects with nothing else; their numbers are not given again."""
+    """Soft-deleted versions, and subjects with no other versions, are not shown; their numbers are not reused."""
     for text in (INT, LONG, STRING):
         await post(client, text)
     await plain.delete("/subjects/s/versions/3")
@@ -213,7 +213,7 @@ async def test_what_was_deleted_there_is_gone_here(client: httpx.AsyncClient, pl
 async def test_a_deleted_subject_comes_back_with_a_new_schema(
     client: httpx.AsyncClient, plain: httpx.AsyncClient
 ) -> None:
-    """AVRO-1124 creates groups by registering, and numbers go on."""
+    """AVRO-1124 creates a group at a registration; the numbers of a soft-deleted one continue."""
     await post(client, INT)
     await plain.delete("/subjects/s")
     assert (await post(client, LONG)).text == "2"
@@ -224,7 +224,7 @@ async def test_a_deleted_subject_comes_back_with_a_new_schema(
 
 
 async def test_other_languages_are_evolved_in_their_own(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
-    """A text for a Protobuf subject is a Protobuf schema, its references those of the version before."""
+    """A text for a Protobuf subject is parsed as Protobuf, with the references of the version before."""
     shared = 'syntax = "proto3"; message Money { int64 cents = 1; }'
     await plain.post("/subjects/money/versions", json={"schema": shared, "schemaType": "PROTOBUF"})
     order = 'syntax = "proto3";\nimport "money.proto";\nmessage Order {\n  Money price = 1;\n}\n'
@@ -241,7 +241,7 @@ async def test_other_languages_are_evolved_in_their_own(client: httpx.AsyncClien
 async def test_schemas_are_found_in_whichever_dialect_they_came(
     client: httpx.AsyncClient, plain: httpx.AsyncClient
 ) -> None:
-    """Registering what another dialect registered gives its number; a look-up does too."""
+    """Registering or looking up a schema that another dialect registered returns its number."""
     text = json.dumps({"type": "record", "name": "R", "fields": []}, separators=(",", ":"))
     first = (await tell(plain, text)).json()["id"]
     assert (await put(client, text)).text == "0"
@@ -255,7 +255,7 @@ async def test_schemas_are_found_in_whichever_dialect_they_came(
 
 
 async def test_a_language_nobody_knows_stays_what_it_is(client: httpx.AsyncClient, node: Registry) -> None:
-    """A subject of another dialect with a language of its own gets versions of that, bytes as they are."""
+    """A subject that another dialect created with a custom format gets versions of this format, byte for byte."""
     first = SchemaDocument(b"\xffodd", hashlib.sha256(b"\xffodd").digest(), "opaque", custom_format="cobol")
     await node.execute(
         RegisterSchema(S, first, defaults=SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=ALLOW_ANY))

@@ -1,4 +1,4 @@
-"""schema-repo, statement by statement of the reference's list of what a server must do."""
+"""schema-repo, by the numbered list of required behaviours in the reference."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ async def put(client: httpx.AsyncClient, path: str, schema: str | bytes) -> http
 
 
 async def register_schemas(client: httpx.AsyncClient, *schemas: str, name: str = "s") -> list[str]:
-    """The ids schemas get one after the other."""
+    """Register schemas in order and return their ids."""
     answers = [await put(client, f"{name}/register", schema) for schema in schemas]
     assert all(answer.status_code == 200 for answer in answers), [answer.text for answer in answers]
     return [answer.text for answer in answers]
 
 
 async def text(client: httpx.AsyncClient, path: str) -> str:
-    """The body of a GET that finds something."""
+    """Return the body of a successful GET."""
     answer = await client.get(f"{ROOT}/{path}".rstrip("/"))
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/plain")
@@ -50,7 +50,7 @@ async def text(client: httpx.AsyncClient, path: str) -> str:
 
 
 async def config(client: httpx.AsyncClient, name: str = "s") -> list[str]:
-    """The lines of a subject's config below comment and date."""
+    """Return the lines of a subject's config below comment and date."""
     comment, date, *members = (await text(client, f"{name}/config")).splitlines()
     assert comment.startswith("#")
     assert re.fullmatch(r"#[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d UTC \d{4}", date)
@@ -58,7 +58,7 @@ async def config(client: httpx.AsyncClient, name: str = "s") -> list[str]:
 
 
 async def test_15_a_subject_is_created_once(client: httpx.AsyncClient) -> None:
-    """PUT answers the name; a second PUT does too, and changes nothing of the config."""
+    """PUT returns the name; a second PUT does too, and does not change the config."""
     assert (await client.get(f"{ROOT}/s")).status_code == 404
     await create(client, owner="ann", repo_validators="backward")
     await create(client, owner="bob", repo_validators="")
@@ -69,7 +69,7 @@ async def test_15_a_subject_is_created_once(client: httpx.AsyncClient) -> None:
 
 
 async def test_16_a_config_is_told_as_java_properties(client: httpx.AsyncClient) -> None:
-    """Whatever a form brings comes back in the escapes `java.util.Properties` reads."""
+    """The members of a form are returned in the escapes that `java.util.Properties` reads."""
     form = {"a key": " x =1:#!\\", "naïve": "grün\t☃\r\n𝄞", "repo.validators": "none, lint:NAMING", "": ""}
     assert (await client.put(f"{ROOT}/s", data=form)).status_code == 200
     assert await config(client) == [
@@ -85,14 +85,14 @@ async def test_16_a_config_is_told_as_java_properties(client: httpx.AsyncClient)
 
 
 async def test_17_ids_count_from_zero(client: httpx.AsyncClient) -> None:
-    """The first schema is 0, the next 1; registering again gives the old id; ids are integers."""
+    """The first schema is 0, the next 1; a repeated registration returns the old id; ids are integers."""
     await create(client)
     assert await register_schemas(client, INT, LONG, INT, STRING, LONG) == ["0", "1", "0", "2", "1"]
     assert await text(client, "s/integral") == "true"
 
 
 async def test_17_ids_that_are_digests(world: World, node: Registry) -> None:
-    """With another kind of ids they are no integers."""
+    """Ids of another strategy are not integers."""
     client = await world.repo(node, SchemaRepoOptions(ids="crc-64-avro"))
     await create(client)
     first, second = await register_schemas(client, INT, "no schema at all")
@@ -106,7 +106,7 @@ async def test_17_ids_that_are_digests(world: World, node: Registry) -> None:
 
 
 async def test_18_subjects_are_not_created_by_registering(client: httpx.AsyncClient) -> None:
-    """Every path of an unknown subject is 404 with the original's text, and nothing comes to be."""
+    """Every path of an unknown subject is 404 with the original's text, and nothing is created."""
     for method, path in (
         ("PUT", "register"),
         ("PUT", "register_if_latest/"),
@@ -126,7 +126,7 @@ async def test_18_subjects_are_not_created_by_registering(client: httpx.AsyncCli
 
 
 async def test_19_registering_after_the_latest(client: httpx.AsyncClient) -> None:
-    """No id for an empty subject; a wrong one is 409, an unknown one 404, and neither stores anything."""
+    """The expected id of an empty subject is ''; a wrong id is 409, an unknown one 404, and neither stores anything."""
     await create(client)
     assert (await put(client, "s/register_if_latest/0", INT)).status_code == 404
     assert (await put(client, "s/register_if_latest/", INT)).text == "0"
@@ -140,7 +140,7 @@ async def test_19_registering_after_the_latest(client: httpx.AsyncClient) -> Non
 
 
 async def test_19_one_of_many_is_first(world: World, node: Registry) -> None:
-    """Of many registrations after the same schema exactly one succeeds, through whichever node."""
+    """Of many registrations after the same schema exactly one succeeds, at whichever node."""
     clients = [await world.repo(node), await world.repo(await world.node())]
     await create(clients[0])
     sent = [f'{{"type":"fixed","name":"F","size":{size}}}' for size in range(1, 11)]
@@ -166,7 +166,7 @@ async def test_20_schemas_are_read_in_three_ways(client: httpx.AsyncClient) -> N
 
 
 async def test_21_lists_are_json_where_it_is_asked_for(client: httpx.AsyncClient) -> None:
-    """Subjects and schemas have a JSON shape, over several lines; single schemas and configs do not."""
+    """Lists of subjects and schemas can be JSON, over several lines; single schemas and configs cannot."""
     await create(client)
     assert (await client.put(f"{ROOT}/t%2Fu")).text == "t/u"
     await register_schemas(client, INT, LONG)
@@ -195,7 +195,7 @@ async def test_21_lists_are_json_where_it_is_asked_for(client: httpx.AsyncClient
 async def test_22_the_first_known_media_type_wins(
     accept: str, media_type: str | None, client: httpx.AsyncClient
 ) -> None:
-    """Accept is read from left to right without weights; what Java's own client sends gets plain text."""
+    """Accept is read from left to right without weights; the header of Java's own client gets plain text."""
     answer = await client.get(ROOT, headers={"accept": accept})
     assert answer.status_code == (406 if media_type is None else 200)
     assert answer.headers["content-type"].startswith(media_type or "text/plain")
@@ -203,7 +203,7 @@ async def test_22_the_first_known_media_type_wins(
 
 
 async def test_23_validators_refuse(world: World, node: Registry) -> None:
-    """A refusal is 403 with the reason; an empty list is no validator, whatever the server's default is."""
+    """A refusal is 403 with the reason; an empty list means no validators, even if the server has default ones."""
     client = await world.repo(node, SchemaRepoOptions(default_validators=("repo.reject",)))
     await create(client, repo_validators="repo.reject")
     await create(client, "free", repo_validators="")
@@ -219,7 +219,7 @@ async def test_23_validators_refuse(world: World, node: Registry) -> None:
 
 
 async def test_23_rules_and_rulesets_are_validators(client: httpx.AsyncClient) -> None:
-    """Policies, lint rules and rulesets can be named together; the answer tells every reason."""
+    """Policies, lint rules and rulesets can be combined; the response has all reasons."""
     await create(client, repo_validators="full,lint:DOC_REQUIRED , ruleset:avro,")
     assert (await put(client, "s/register", '{"type":"fixed","name":"F","size":1}')).status_code == 403
     documented = '{"type":"record","name":"R","doc":"d","fields":[{"name":"a","type":"int","doc":"d"}]}'
@@ -231,7 +231,7 @@ async def test_23_rules_and_rulesets_are_validators(client: httpx.AsyncClient) -
 
 
 async def test_24_schemas_of_several_lines(client: httpx.AsyncClient) -> None:
-    """The text of all schemas begins with a warning then; JSON has the very bytes."""
+    """If a schema has several lines, the text of all schemas begins with a warning; JSON has the exact bytes."""
     await create(client)
     lines = '{"type":\r\n  "int"}\n'
     await register_schemas(client, LONG, lines)
@@ -245,7 +245,7 @@ async def test_24_schemas_of_several_lines(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "/avro1124"])
 async def test_25_the_browser_escapes_and_links(prefix: str, client: httpx.AsyncClient) -> None:
-    """Every link of every page leads to a page; nothing that was sent can be markup."""
+    """Every link of every page leads to a page, and content from clients is escaped."""
     evil = '"<script>alert(1)</script>&amp;"'
     root = f"{prefix}/schema-repo-browser"
     assert "no subject" in (await client.get(root)).text
@@ -275,7 +275,7 @@ async def test_25_the_browser_escapes_and_links(prefix: str, client: httpx.Async
 
 
 async def test_26_the_status_is_that_of_the_store(client: httpx.AsyncClient, node: Registry) -> None:
-    """OK while the store answers, 503 when it is closed; the same at every place, and reads say so, too."""
+    """The status is OK while the store responds, 503 when it is closed, at every path; reads answer 503, too."""
     for place in ("/avro1124", "/schema-repo-admin", ""):
         assert (await client.get(f"{place}/status")).text.startswith("OK : ")
     await node.close()
@@ -285,7 +285,7 @@ async def test_26_the_status_is_that_of_the_store(client: httpx.AsyncClient, nod
 
 
 async def test_27_two_servers_on_one_store(world: World) -> None:
-    """Both see what either registers, at once, and no id is issued twice."""
+    """Two servers see each other's registrations at once, and no id is assigned twice."""
     clients = [await world.repo(await world.node()) for _ in range(2)]
     await create(clients[0])
     assert await register_schemas(clients[1], INT) == ["0"]
@@ -309,7 +309,7 @@ WRITES = [
 
 
 async def test_28_read_only_repositories_are_read(world: World, node: Registry, client: httpx.AsyncClient) -> None:
-    """Every write is refused, by the dialect's own switch as by the registry's mode; every read is served."""
+    """Every write is refused by the option `read_only` and by the registry's mode; every read is served."""
     await create(client)
     await register_schemas(client, INT)
     still = await world.repo(node, SchemaRepoOptions(read_only=True))
@@ -329,7 +329,7 @@ async def test_28_read_only_repositories_are_read(world: World, node: Registry, 
 
 
 async def test_what_is_no_schema_is_kept_unread(client: httpx.AsyncClient) -> None:
-    """Any text can be registered, as in the original; only a policy that compares refuses what it cannot read."""
+    """Any text can be registered, as in the original; a policy that compares refuses a text that it cannot parse."""
     await create(client)
     assert await register_schemas(client, "anything <at> all", INT, '{"type":"no.such.Type"}') == ["0", "1", "2"]
     assert await text(client, "s/id/0") == "anything <at> all"
@@ -339,7 +339,7 @@ async def test_what_is_no_schema_is_kept_unread(client: httpx.AsyncClient) -> No
 
 
 async def test_bodies_that_cannot_be_read(client: httpx.AsyncClient) -> None:
-    """Nothing, bad UTF-8, another media type or charset, too much: errors of the client, and nothing is stored."""
+    """Empty, malformed and too long bodies, other media types and charsets are refused, and nothing is stored."""
     await create(client)
     assert (await put(client, "s/register", "")).status_code == 400
     assert (await put(client, "s/register", b'"\xff"')).status_code == 400
@@ -356,7 +356,7 @@ async def test_bodies_that_cannot_be_read(client: httpx.AsyncClient) -> None:
 
 
 async def test_the_settings_of_the_server_are_told(world: World, node: Registry) -> None:
-    """Those that were set, or all of them; as properties or a page. Settings that make no sense stop the server."""
+    """Changed or all settings are shown, as properties or as a page; invalid settings raise at the start."""
     options = SchemaRepoOptions(ids="md5", models={"db": ("full", "lint")}, default_validators=("db",))
     client = await world.repo(node, options)
     properties = (await client.get("/avro1124/config")).text.splitlines()[2:]
@@ -373,7 +373,7 @@ async def test_the_settings_of_the_server_are_told(world: World, node: Registry)
 
 
 async def test_everything_is_below_avro1124_too(client: httpx.AsyncClient) -> None:
-    """The place where the Java client finds status and config beside the repository has the same subjects."""
+    """The subjects are also below `/avro1124`, where the Java client finds status and config beside them."""
     assert (await client.put("/avro1124/schema-repo/s")).text == "s"
     assert (await client.put("/avro1124/schema-repo/s/register", content=INT, headers=TEXT)).text == "0"
     assert await text(client, "s/latest") == f"0\t{INT}"
@@ -381,7 +381,7 @@ async def test_everything_is_below_avro1124_too(client: httpx.AsyncClient) -> No
 
 
 async def test_the_description_has_every_route(client: httpx.AsyncClient) -> None:
-    """The OpenAPI document names paths, bodies and errors."""
+    """The OpenAPI document contains paths, bodies and errors."""
     document = (await client.get("/_docs/schema-repo/openapi.json")).json()
     register = document["paths"]["/schema-repo/{subject}/register"]["put"]
     assert list(register["requestBody"]["content"]) == ["text/plain"]

@@ -1,4 +1,4 @@
-"""Every error there is has an answer in both flavours."""
+"""Every error has a response in both flavours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _below(cls: type[err.SteleError]) -> Iterator[type[err.SteleError]]:
 
 @pytest.mark.parametrize("cls", list(_below(err.SteleError)), ids=lambda cls: cls.__name__)
 def test_every_error_has_an_answer(cls: type[err.SteleError]) -> None:
-    """Both flavours agree on the status, but for a document of another format, which Azure calls unsupported."""
+    """Both flavours have the same status, except for a document of another format: Azure answers it with 415."""
     error = cls.__new__(cls)
     Exception.__init__(error, "why")
     error.__dict__.update(findings=(), subject="s", space="", against=None, version=1, how="closed")
@@ -38,7 +38,7 @@ def test_every_error_has_an_answer(cls: type[err.SteleError]) -> None:
 
 
 def test_both_tables_know_the_same_statuses() -> None:
-    """A status of one table that the other has not would be a mistake in one of them."""
+    """Both tables contain the same statuses, except for Azure's 415."""
     assert {status for status, _ in AZURE_CODES.values()} - {415} == set(STATUSES.values())
 
 
@@ -46,7 +46,7 @@ def test_both_tables_know_the_same_statuses() -> None:
     ("error", "status"), [(NotFoundException(), 404), (MethodNotAllowedException(), 405), (KeyError(), 500)]
 )
 def test_errors_of_the_framework(error: Exception, status: int) -> None:
-    """What the framework raises keeps its status; a defect tells nothing of itself."""
+    """Errors of Litestar keep their status; the message of a defect has no details."""
     fault = azure_reply_to(error)
     assert (fault.status, status_of(error)) == (status, status)
     assert "KeyError" not in fault.message
@@ -68,5 +68,5 @@ def test_errors_of_the_framework(error: Exception, status: int) -> None:
     ],
 )
 def test_words_are_those_of_the_api(error: err.SteleError, sentence: str) -> None:
-    """Errors speak of groups and schemas, not of namespaces and subjects; Azure's message has the reasons."""
+    """Messages name groups and schemas, not namespaces and subjects; Azure's message has the reasons."""
     assert azure_reply_to(error).message == sentence

@@ -1,4 +1,4 @@
-"""Words of the CNCF dialect and of Azure's flavour: ids, formats, content types, headers, policies."""
+"""Terms of the CNCF dialect and of Azure's flavour: ids, formats, content types, headers, policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSTALLED = ("avro", "json", "opaque", "protobuf", "thrift", "xsd")
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])) | st.from_regex(r"default~{0,3}", fullmatch=True))
 def test_every_space_has_a_group_of_its_own(namespace: str) -> None:
-    """Groups and namespaces are one to one; the default space is the group `default`."""
+    """Each namespace has its own group; the default namespace is the group `default`."""
     assert namespace_of(group_id_of(namespace)) == namespace
     assert group_id_of("") == "default"
     assert group_id_of("default") == "default~"
@@ -28,14 +28,14 @@ def test_every_space_has_a_group_of_its_own(namespace: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["", ".", "..", "a/b", "a:b", "x" * 513])
 def test_04_what_is_no_id(wrong: str) -> None:
-    """4: nothing can be made under names that are no path segment, or that clients would resolve away."""
+    """4: nothing can be created under a name that is no path segment, or that clients would normalize away."""
     with pytest.raises(InvalidName):
         translate.check_new_id(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "1.0", "x", "", "2147483648", "٣"])
 def test_what_is_no_version_number(wrong: str) -> None:
-    """A version is asked for by a plain number."""
+    """Only a plain number is a version number."""
     with pytest.raises(VersionNotFound):
         translate.parse_version_number(wrong)
 
@@ -53,7 +53,7 @@ def test_what_is_no_version_number(wrong: str) -> None:
     ],
 )
 def test_paths_as_routes_spell_them(path: str, method: str, routed: str) -> None:
-    """Azure's words have any case, an empty segment is never passed over."""
+    """Azure's first segment may have any case, and empty segments are kept."""
     assert app.normalize_path(path, method) == routed
 
 
@@ -76,7 +76,7 @@ def test_paths_as_routes_spell_them(path: str, method: str, routed: str) -> None
     ],
 )
 def test_formats(name: str, schema_format: SchemaFormat) -> None:
-    """Common spellings mean an installed format, everything else is a format of its own; both keep their name."""
+    """Common spellings mean an installed format, any other name a custom format; both keep their spelling."""
     assert translate.parse_format_name(name, INSTALLED) == schema_format
     assert translate.format_name(schema_format, name.strip(), INSTALLED) == name.strip()
     assert translate.parse_format_name(translate.format_name(schema_format, "", INSTALLED), INSTALLED) == schema_format
@@ -84,7 +84,7 @@ def test_formats(name: str, schema_format: SchemaFormat) -> None:
 
 @pytest.mark.parametrize("wrong", ["", " ", "x" * 201])
 def test_what_is_no_format(wrong: str) -> None:
-    """A format has a name that fits a header."""
+    """A name of a format must fit into a header."""
     with pytest.raises(InvalidRequest):
         translate.parse_format_name(wrong, INSTALLED)
 
@@ -107,7 +107,7 @@ def test_what_is_no_format(wrong: str) -> None:
     ],
 )
 def test_content_types_that_name_a_format(content_type: str, schema_format: SchemaFormat | None) -> None:
-    """A parameter or a media type of its own names a format; what several have names none."""
+    """A parameter, or a media type of one format only, names a format; other media types name none."""
     assert translate.format_of_content_type(content_type, INSTALLED) == schema_format
 
 
@@ -128,7 +128,7 @@ def test_content_types_that_name_a_format(content_type: str, schema_format: Sche
     ],
 )
 def test_types_of_documents_nobody_gave_one(kind: SchemaKind, text: bytes, cncf: str, azure: str) -> None:
-    """What another dialect registered gets a type from its format, one that names the format again where it can."""
+    """A schema from another dialect gets a content type from its format; if possible, the type names the format."""
     assert translate.default_content_type(kind, text) == cncf
     assert translate.azure_content_type(kind, "") == azure
     named = translate.format_of_content_type(cncf, INSTALLED)
@@ -136,7 +136,7 @@ def test_types_of_documents_nobody_gave_one(kind: SchemaKind, text: bytes, cncf:
 
 
 def test_azure_keeps_its_own_spelling() -> None:
-    """A type the Azure flavour has is told as it was sent, any other as the flavour calls it."""
+    """A content type of the Azure flavour is returned as it was sent, any other one in Azure's spelling."""
     kind = SchemaKind("avro", "R")
     assert (
         translate.azure_content_type(kind, "application/json;serialization=avro")
@@ -147,7 +147,7 @@ def test_azure_keeps_its_own_spelling() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50))
 def test_13_texts_go_through_headers(text: str) -> None:
-    """13: any text comes back from a header, which is printable ASCII without blanks at its ends."""
+    """13: any text can be read back from its header, which is printable ASCII without blanks at its ends."""
     header = translate.encode_header(text)
     assert header.isascii()
     assert header == header.strip()
@@ -156,7 +156,7 @@ def test_13_texts_go_through_headers(text: str) -> None:
 
 
 def test_13_headers_as_people_write_them() -> None:
-    """13: a header may be UTF-8 as it is, and a percent sign that encodes nothing is one."""
+    """13: a header may be plain UTF-8, and a percent sign that encodes nothing is a percent sign."""
     assert translate.decode_header("größe 50 %".encode().decode("latin-1")) == "größe 50 %"
     with pytest.raises(InvalidRequest):
         translate.decode_header("gr\xf6\xdfe")
@@ -164,7 +164,7 @@ def test_13_headers_as_people_write_them() -> None:
 
 @pytest.mark.parametrize("wrong", ["\x00", "\x1b[0m", "\ufffd", "x" * 2001])
 def test_what_is_no_description(wrong: str) -> None:
-    """A description is text of bounded length."""
+    """Descriptions that are too long or have control characters are refused."""
     with pytest.raises(InvalidRequest):
         translate.check_description(wrong)
 
@@ -180,13 +180,13 @@ def test_times() -> None:
     [("None", "NONE"), ("backward", "BACKWARD"), ("Forward", "FORWARD"), ("FullTransitive", "FULL_TRANSITIVE")],
 )
 def test_azure_words_of_policies(word: str, name: str) -> None:
-    """Azure's three words mean what they say; the words it answers with are taken back."""
+    """Azure's three policy names are accepted, and so are the other names that responses use."""
     update = translate.parse_azure_group(api.AzureGroupAttributes("Avro", word), INSTALLED)
     assert update.policy == POLICIES[name]
 
 
 def test_what_is_no_azure_group() -> None:
-    """Unknown types and compatibilities are refused, an exact policy goes before a word."""
+    """Unknown types and compatibilities are refused; an exact policy takes precedence over a name."""
     with pytest.raises(InvalidRequest):
         translate.parse_azure_group(api.AzureGroupAttributes("Zebra"), INSTALLED)
     with pytest.raises(UnknownPolicy):

@@ -18,7 +18,7 @@ Put = Callable[..., Awaitable[Registration]]
 
 @pytest.fixture
 async def registry() -> AsyncIterator[Registry]:
-    """An empty node."""
+    """An empty registry."""
     node = await Registry.open(await open_log("memory:"))
     yield node
     await node.close()
@@ -26,7 +26,7 @@ async def registry() -> AsyncIterator[Registry]:
 
 @pytest.fixture
 def put(registry: Registry) -> Put:
-    """Registers a text under `space:name`, unchecked."""
+    """A function that registers a text under `namespace:name` without a compatibility check."""
 
     async def register(
         name: str,

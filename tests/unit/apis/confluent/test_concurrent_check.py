@@ -23,7 +23,7 @@ def _body(kind: str) -> dict[str, str]:
 async def test_the_latest_is_the_one_that_is_left(
     versions: list[str], is_compatible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check goes on with the version that is the latest then, and never says that `latest` is not there."""
+    """The check continues with the version that is the latest then, and does not answer that there is no `latest`."""
     store = MemoryStore()
     nodes = [await Registry.open(MemoryLog(store)) for _ in range(2)]
     mine, other = (

@@ -1,4 +1,4 @@
-"""Two nodes register the same schema, written differently, at the same time: it gets one version."""
+"""Concurrent registrations of one schema in different spellings, at two nodes: the schema gets one version."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def register(registry: Registry, body: dict[str, Any]) -> httpx.Response:
 
 
 def call_before_first_write(registry: Registry, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have something happen between what a registration looked up and its command."""
+    """Call `action` between a registration's look-up and its command."""
     write = registry.register
     actions = [action]
 
@@ -52,7 +52,7 @@ def call_before_first_write(registry: Registry, action: Any, monkeypatch: pytest
 async def test_the_same_schema_written_differently_is_one_version(
     before: list[str], nodes: list[Registry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that was overtaken compares again, and answers what the other one registered."""
+    """The slower registration compares again, and returns the id that the other one registered."""
     for text in before:
         assert (await register(nodes[1], {"schema": text})).status_code == 200
     winner: list[httpx.Response] = []
@@ -71,7 +71,7 @@ async def test_the_same_schema_written_differently_is_one_version(
 async def test_other_spellings_are_found_among_few_and_many(
     few: int, nodes: list[Registry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many versions are looked through at once, a schema written differently is the version that is there."""
+    """Another spelling of a schema finds the existing version, for few and for many versions of the subject."""
     monkeypatch.setattr("stele.apis.confluent.operations.schemas._FEW_VERSIONS", few)
     for text in (ONE, LATER):
         assert (await register(nodes[0], {"schema": text})).status_code == 200
@@ -80,7 +80,7 @@ async def test_other_spellings_are_found_among_few_and_many(
 
 
 async def test_another_schema_gets_its_own_version(nodes: list[Registry], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was registered meanwhile and is no other spelling changes nothing, and nothing is looked up again."""
+    """A different schema that another node registers meanwhile gets a version of its own."""
 
     async def register_other() -> None:
         assert (await register(nodes[1], {"schema": LATER})).status_code == 200

@@ -1,4 +1,4 @@
-"""Every error has an answer in the Confluent dialect's words."""
+"""Every error has a response in the Confluent dialect."""
 
 import inspect
 
@@ -62,12 +62,12 @@ ERRORS = [
 
 @pytest.mark.parametrize(("error", "status", "code", "message"), ERRORS, ids=lambda value: str(value)[:40])
 def test_answers(error: Exception, status: int, code: int, message: str) -> None:
-    """Status, code and sentence of the original."""
+    """Status, code and message are those of Confluent's registry."""
     assert find_error_answer(error, ASKING) == (status, code, message)
 
 
 def test_every_error_has_an_answer_of_its_family() -> None:
-    """No error of the tree is answered as an accident: only what is below us, or missing here, is a server error."""
+    """Every error has an entry; only errors of the store, of data and of missing packages are server errors."""
     below = (err.Unavailable, err.NotInstalled, err.DataError)
     for _, cls in inspect.getmembers(err, inspect.isclass):
         if issubclass(cls, err.SteleError) and cls is not err.SteleError:
@@ -86,13 +86,13 @@ def test_every_error_has_an_answer_of_its_family() -> None:
     ],
 )
 def test_the_code_of_a_refusal_is_that_of_the_release(options: ConfluentOptions, code: int) -> None:
-    """Later releases say 40901, with the same status; a setting can say otherwise."""
+    """Later releases answer 40901 with the same status; a setting overrides the code."""
     error = err.Incompatible("s", [Finding("RULE", "/a")])
     assert find_error_answer(error, ErrorContext("s", ".", options))[:2] == (409, code)
 
 
 def test_a_new_error_is_answered_like_its_ancestor() -> None:
-    """The class tree decides, so that no error is forgotten."""
+    """An error class without an entry gets the response of its ancestor."""
 
     class Newer(err.VersionNotFound):
         pass
@@ -101,5 +101,5 @@ def test_a_new_error_is_answered_like_its_ancestor() -> None:
 
 
 def test_codes_follow_their_status() -> None:
-    """A code is a status, or one times 100 and a bit."""
+    """A code is a status, or begins with one."""
     assert all(code < 600 or 400 <= code // 100 < 600 for code in ERROR_CODES)

@@ -15,23 +15,23 @@ from stele.storage import open_log
 
 
 def uuid_of(*pieces: bytes) -> UUID:
-    """MD5 of the pieces as a UUID."""
+    """Return the MD5 of the pieces as a UUID."""
     return UUID(bytes=hashlib.md5(b"".join(pieces)).digest())
 
 
 async def guid(registry: Registry, gid: int, space: str = "") -> UUID:
-    """The GUID of a registered schema."""
+    """Return the GUID of a registered schema."""
     return UUID(compute_guid(registry.state, registry.state.namespaces[space].schema_entries[gid]))
 
 
 async def test_plain_text(registry: Registry, put: Put) -> None:
-    """Without attachments it is the MD5 of the text."""
+    """Without attachments the GUID is the MD5 of the text."""
     await put("a", '"int"')
     assert await guid(registry, 1) == uuid_of(b'"int"') == UUID("ef524ea1-b91e-7317-3d93-8ade36c1db32")
 
 
 async def test_references(registry: Registry, put: Put) -> None:
-    """References follow by name, subject and big-endian version; inside one space subjects are bare."""
+    """References are hashed by name, subject and big-endian version; in the same namespace subjects are unqualified."""
     await put("c:e", '"int"')
     await put("c:u", '"string"', references=(Reference("E", "c", "e", 1),))
     await put("u", '"string"', references=(Reference("E", "c", "e", 1),))
@@ -40,7 +40,7 @@ async def test_references(registry: Registry, put: Put) -> None:
 
 
 async def test_metadata_and_rules(registry: Registry, put: Put) -> None:
-    """Each of them is led by a byte 1, sorted, with defaults written out."""
+    """Metadata and rule set are hashed after a byte 1 each, sorted and with their defaults."""
     metadata = Metadata(tags={"f": ("b", "a")}, properties={"y": "1", "x": "2"}, sensitive=("y",))
     rules = DataRuleSet(
         domain_rules=(DataRule(name="r", type="CEL", tags=("t",), params={"k": "v"}, expr="e", disabled=True),),
@@ -68,7 +68,7 @@ async def test_metadata_and_rules(registry: Registry, put: Put) -> None:
 
 
 async def test_index_follows_registrations_and_purges(registry: Registry, put: Put) -> None:
-    """The index knows exactly what is there, however often schemas come and go between questions."""
+    """The index finds exactly the present schemas after any number of registrations and purges."""
     index = GuidIndex()
     integer, text = uuid_of(b'"int"'), uuid_of(b'"string"')
     assert index.find_schemas(registry.state, integer) == []
@@ -87,7 +87,7 @@ async def test_index_follows_registrations_and_purges(registry: Registry, put: P
 
 
 async def test_index_notices_another_state(registry: Registry, put: Put) -> None:
-    """After a reset nothing of the old state is found."""
+    """After a reset, the index finds nothing of the old state."""
     index = GuidIndex()
     await put("a", '"int"')
     assert index.find_schemas(registry.state, uuid_of(b'"int"'))

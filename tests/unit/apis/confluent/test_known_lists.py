@@ -1,4 +1,4 @@
-"""Pages of lists: a page costs its rows, and each is of the state it is asked in."""
+"""Cached lists: a page costs its rows only, and shows the present state."""
 
 from collections.abc import Iterator
 
@@ -19,14 +19,14 @@ def box() -> Iterator[RegistryBox]:
 
 
 def read_page(box: RegistryBox, offset: int, query: str = "", limit: int = 2) -> list[str]:
-    """Subjects of a page of the list of schemas."""
+    """Return the subjects of a page of the list of schemas."""
     with httpx.Client(transport=box.transport, base_url=box.url) as client:
         answer = client.get(f"/schemas?offset={offset}&limit={limit}{query}")
     return [row["subject"] for row in answer.json()]
 
 
 def test_pages_of_one_list_are_made_once(box: RegistryBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Subjects are gone through for the first page of a list alone, and again after each change."""
+    """The pages of a list are computed once, and again after each change."""
     calls = []
     inner = lists.list_subjects
 
@@ -45,7 +45,7 @@ def test_pages_of_one_list_are_made_once(box: RegistryBox, monkeypatch: pytest.M
 
 
 def test_lists_with_associations_are_told_apart(box: RegistryBox) -> None:
-    """Questions about associations have lists of their own."""
+    """Lists with different filters for associations are cached separately."""
     assert read_page(box, 0, limit=9) == ["a", "b", "c"]
     assert read_page(box, 0, "&resourceType=topic&lifecycle=STRONG", limit=9) == []
     assert read_page(box, 0, "&resourceType=topic&lifecycle=NONE", limit=9) == ["a", "b", "c"]

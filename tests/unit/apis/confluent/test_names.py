@@ -31,14 +31,14 @@ spaces = st.text(st.characters(exclude_characters=":\ue000", exclude_categories=
 
 @given(spaces, texts)
 def test_every_subject_can_be_named(space: str, name: str) -> None:
-    """What a subject is shown by leads back to it, whatever its name and space are."""
+    """The displayed name of a subject is parsed as the same subject, whatever its name and namespace are."""
     key = SubjectKey(space, name)
     assert parse_subject_key(qualify_subject(key)) == key
 
 
 @given(spaces, texts)
 def test_every_level_can_be_named(space: str, name: str) -> None:
-    """What a level with settings is shown by leads back to it."""
+    """The displayed name of a level is parsed as the same level."""
     for level in (
         REGISTRY_LEVEL,
         SettingsLevel(space),
@@ -67,19 +67,19 @@ def test_every_level_can_be_named(space: str, name: str) -> None:
     ],
 )
 def test_subject_of(text: str, context: str, key: tuple[str, str], is_qualified: bool) -> None:
-    """A name says its own context, else that of the path holds, else the default one."""
+    """The context is that in the name, else that of the path, else the default one."""
     assert parse_subject(text, context) == (SubjectKey(*key), is_qualified)
 
 
 @pytest.mark.parametrize("context", [".c", "c", ":.c:"])
 def test_contexts_in_paths(context: str) -> None:
-    """A context in a path is a bare name, or one with both colons around it."""
+    """A context in a path is an unqualified name, or one between colons."""
     assert parse_context(context) == "c"
 
 
 @pytest.mark.parametrize("context", [":", "::", ":c:", ":.c", ".c:", ":.c:x", ":.a:b:", ":*:"])
 def test_context_with_other_colons_is_refused(context: str) -> None:
-    """Anything else with a colon is no context."""
+    """A context with any other colon is refused."""
     with pytest.raises(InvalidContext):
         parse_context(context)
 
@@ -103,7 +103,7 @@ def test_level_of(text: str, context: str, level: SettingsLevel) -> None:
 
 @pytest.mark.parametrize("name", ["__GLOBAL", "__EMPTY", "a\0", "\n", "\x7f", "\x9f", "\ufffd"])
 def test_names_nobody_may_create(name: str) -> None:
-    """Reserved names, control characters and broken UTF-8 are refused for subjects and levels."""
+    """Reserved names, control characters and invalid UTF-8 are refused for subjects and levels."""
     for check in (
         lambda: require_valid_key(SubjectKey("", name)),
         lambda: require_valid_level(SettingsLevel("c", name)),
@@ -113,7 +113,7 @@ def test_names_nobody_may_create(name: str) -> None:
 
 
 def test_names_anybody_may_create() -> None:
-    """Everything else is a name; the registry is a level, though not a context."""
+    """The empty name is valid; `__GLOBAL` is a level, but not a context of subjects."""
     assert require_valid_key(SubjectKey("", "")) == ("", "")
     assert require_valid_level(REGISTRY_LEVEL) == REGISTRY_LEVEL
     with pytest.raises(InvalidName):
@@ -133,7 +133,7 @@ def test_names_anybody_may_create() -> None:
     ],
 )
 def test_prefix_of(text: str, context: str, prefix: PrefixFilter) -> None:
-    """A prefix says which contexts and which names a list is about."""
+    """A prefix selects contexts and names of subjects."""
     assert parse_prefix(text, context) == prefix
 
 
@@ -145,20 +145,20 @@ def test_numbers_are_versions(number: int) -> None:
 
 @pytest.mark.parametrize("text", ["latest", "LATEST", " Latest ", "-1"])
 def test_latest(text: str) -> None:
-    """The latest version has two names, in any case."""
+    """`latest`, in any case, and -1 mean the latest version."""
     assert parse_version(text) is None
 
 
 @pytest.mark.parametrize("text", ["0", "-2", "2147483648", "1.0", "", "x", "١", "1_0", "9" * 5000])
 def test_no_version(text: str) -> None:
-    """Everything else is none."""
+    """Other texts are not versions."""
     with pytest.raises(InvalidVersion):
         parse_version(text)
 
 
 @pytest.mark.parametrize("text", ["x", "1.5", "2147483648", "9" * 5000, " 1", "١"])
 def test_no_integer(text: str) -> None:
-    """An integer that is none does not exist, in this API's words."""
+    """A text that is no 32-bit integer raises `NoSuchResource`."""
     with pytest.raises(NoSuchResource):
         parse_integer(text)
 
@@ -170,7 +170,7 @@ def test_flags() -> None:
 
 @given(st.lists(st.integers()), st.integers(-5, 20), st.integers(-5, 20), st.integers(1, 20))
 def test_pages(items: list[int], offset: int, limit: int, most: int) -> None:
-    """A page is a slice; a limit out of range means the most."""
+    """A page is a slice of the list; a limit out of range counts as the maximum."""
     size = limit if 0 < limit <= most else most
     start = max(offset, 0)
     assert slice_page(items, str(offset), str(limit), most) == items[start : start + size]

@@ -1,4 +1,4 @@
-"""Endpoints that are called without the framework answer what it would have them answer."""
+"""Endpoints that are called without Litestar give the same answers as through Litestar."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_EACH_REQUEST = {"x-request-id", "content-length"}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[httpx.Client]:
-    """A server with one schema in two contexts, whose requests may have 2,000 bytes."""
+    """A client of a server with one schema in two contexts. It limits requests to 2,000 bytes."""
     running = InProcessServer(ServerSettings(store="memory:", max_request_bytes=2000, answer_cache_bytes=0))
     with httpx.Client(transport=InProcessTransport(running), base_url="http://stele") as client:
         for name in ("s", ":.other:s"):
@@ -50,7 +50,7 @@ def server() -> Iterator[httpx.Client]:
     ],
 )
 def test_a_query_changes_nothing(server: httpx.Client, path: str, prefix: str, sent: dict[str, Any]) -> None:
-    """A request with a query that means nothing goes through the framework, one without does not."""
+    """A request without a query, which bypasses Litestar, gets the same response as with an unknown query parameter."""
     answers = [server.post(f"{prefix}{path}{query}", **sent) for query in ("", "?x=1")]
     plain, framed = answers
     assert plain.status_code == framed.status_code
@@ -62,7 +62,7 @@ def test_a_query_changes_nothing(server: httpx.Client, path: str, prefix: str, s
 
 
 def test_names_are_decoded_alike(server: httpx.Client) -> None:
-    """An encoded slash belongs to the name."""
+    """An encoded slash is part of the name, with and without a query."""
     for query in ("", "?x=1"):
         answer = server.post(f"/subjects/a%2Fb%20{'c' if query else 'd'}/versions{query}", json=LONG)
         assert answer.status_code == 200
@@ -70,7 +70,7 @@ def test_names_are_decoded_alike(server: httpx.Client) -> None:
 
 
 def test_what_the_endpoints_need_is_all_they_take() -> None:
-    """An endpoint with the option has no parameter without a default beside those that it gets."""
+    """Endpoints with the option `PLAIN` have defaults for all parameters that they would not get."""
     import inspect
 
     from stele.apis.confluent.routes import subjects

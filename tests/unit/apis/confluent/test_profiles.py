@@ -1,4 +1,4 @@
-"""Profiles: every one of them can be set, and says what it is."""
+"""Profiles: their names, rulesets and releases."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from stele.server.settings import ServerSettings
 
 
 def test_every_profile_can_be_set() -> None:
-    """The setting of the server takes the names there are."""
+    """The server's setting accepts the names of all profiles."""
     assert get_args(ProfileName) == tuple(PROFILES) == get_args(get_type_hints(ServerSettings)["confluent_profile"])
 
 
 def test_rulesets_of_profiles_exist() -> None:
-    """A profile judges by a version of rules that is installed."""
+    """The rulesets of profiles are installed."""
     named = [(name, ruleset) for profile in PROFILES.values() for name, ruleset in profile.rulesets.items()]
     assert [newest_ruleset(get_format(name), ruleset) for name, ruleset in named] == [ruleset for _, ruleset in named]
 
 
 def test_a_profile_means_one_patch_release() -> None:
-    """The page on the dialect names the patch release of every profile of Confluent, in their order."""
+    """The page about the dialect lists the patch release of every Confluent profile, in order."""
     page = Path(__file__).parents[4] / "docs" / "protocols" / "confluent.md"
     sentence = re.search(
         r"A profile of Stele means one patch release: ([\d., and\n]+)\. ", page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The Confluent dialect's words and the core's say the same."""
+"""Translation between the terms of the Confluent dialect and those of the core."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ rule_sets = st.builds(DataRuleSet, phases, phases, phases, st.sampled_from([None
 
 @given(rule_sets)
 def test_rule_sets_come_back(rule_set: DataRuleSet) -> None:
-    """A stored rule set shown to a client and sent back is the same."""
+    """A stored rule set that is shown to a client and sent back is the same."""
     assert rule_set_in(rule_set_out(rule_set)) == rule_set
 
 
@@ -96,13 +96,13 @@ settings = st.builds(
 
 @given(settings)
 def test_settings_come_back(stored: Settings) -> None:
-    """What PUT echoes, sent again, changes every setting to what it is."""
+    """The response to PUT, sent again, gives the same settings."""
     sent = changes_in(update_out(stored))
     assert Settings(**sent) == stored
 
 
 def test_config_shows_the_nearest_stricter_level() -> None:
-    """A policy without a name of its own is never shown as a laxer one, and exactly beside it."""
+    """A policy without a name is shown as the nearest stricter level, with the policy in full beside it."""
     odd = Policy(backward=VersionRange(RangeKind.SINCE, 3), forward=LATEST_VERSION)
     assert config_out(Settings(), odd).compatibility_level == "FULL_TRANSITIVE"
     assert config_out(Settings(), DENY_ALL).compatibility_level == "FULL_TRANSITIVE"
@@ -113,7 +113,7 @@ def test_config_shows_the_nearest_stricter_level() -> None:
 
 
 def test_settings_nobody_knows() -> None:
-    """Unknown levels, policies and modes are told apart."""
+    """Unknown levels, policies and modes are refused with different errors."""
     with pytest.raises(UnknownPolicy):
         changes_in(api.ConfigUpdateRequest(compatibility="UP"))
     with pytest.raises(WrongShape):
@@ -128,7 +128,7 @@ def test_settings_nobody_knows() -> None:
 
 
 def test_references_into_the_core() -> None:
-    """Bare subjects are of the schema's own space, qualified ones of theirs."""
+    """Unqualified subjects are in the schema's own namespace, qualified ones in theirs."""
     sent = [
         api.SchemaReference("A", "a", 1),
         api.SchemaReference("B", ":.d:b", -1),
@@ -145,12 +145,12 @@ def test_references_into_the_core() -> None:
 
 
 def tag(path: str, *names: str) -> api.SchemaTags:
-    """Tags of a field."""
+    """Return tags of a field."""
     return api.SchemaTags(api.SchemaEntity(path), list(names))
 
 
 def test_tags_are_added_and_removed() -> None:
-    """Tags of a path are a set; a path without tags goes."""
+    """Tags of a path are a set; a path without tags is removed."""
     before = Attachments(metadata=Metadata(tags={"a": ("x",), "b": ("y",)}, properties={"k": "v"}))
     request = api.TagSchemaRequest(
         tags_to_add=[tag("a", "w"), tag("c", "z", "z")], tags_to_remove=[tag("b", "y"), tag("q", "y")]
@@ -164,7 +164,7 @@ def test_tags_are_added_and_removed() -> None:
 
 
 def test_registrations_bring_tags() -> None:
-    """Tag changes of a registration become part of its metadata, and nothing happens without any."""
+    """Tag changes of a registration become part of its metadata; without tag changes it is returned unchanged."""
     request = api.RegisterSchemaRequest(schema="{}")
     assert apply_tag_changes(request, None) is request
     tagged = apply_tag_changes(api.RegisterSchemaRequest(schema="{}", schema_tags_to_add=[tag("a", "x")]), None)
@@ -172,7 +172,7 @@ def test_registrations_bring_tags() -> None:
 
 
 def test_rules_are_merged_and_removed() -> None:
-    """Rules are known by name in every phase; a whole rule set excludes both."""
+    """Rules are merged and removed by name in every phase; a request cannot also replace the whole rule set."""
     old = DataRuleSet(
         domain_rules=(DataRule("a", type="X"), DataRule("b", type="X")), migration_rules=(DataRule("c", type="X"),)
     )
@@ -191,7 +191,7 @@ def test_rules_are_merged_and_removed() -> None:
 
 
 def test_reserved_fields() -> None:
-    """Internal and reserved top-level names are found; nested ones are nobody's business."""
+    """Internal and reserved top-level names are reported; nested ones are not."""
     fields = [Field("$$a", "int"), Field("b", "int"), Field("c.$$d", "int"), Field("c.b", "int")]
     reserving = Attachments(metadata=Metadata(properties={"confluent:reserved": "b, x"}))
     assert [(f.rule, f.path) for f in find_reserved_name_violations(fields, reserving, None)] == [
@@ -205,7 +205,7 @@ FINDING = Finding("SOME_RULE", "/a", "int", "string", "It broke.", "Mend it.")
 
 
 async def test_avro_messages_carry_what_both_sides_have(registry: Registry, put: Put) -> None:
-    """An entry in single quotes with both sides, then the old version, its text and the level."""
+    """A message has an entry in single quotes with reader and writer, then the old version, its text and the level."""
     await put(":a", '"string"')
     description, information = "It broke, at path '/a'. Mend it", "reader: int, writer: string"
     assert format_messages(registry.state, SubjectKey("", "a"), [FINDING], 1) == [
@@ -217,7 +217,7 @@ async def test_avro_messages_carry_what_both_sides_have(registry: Registry, put:
 
 
 async def test_a_long_old_schema_is_cut_and_marked(registry: Registry, put: Put) -> None:
-    """Beyond 10 KiB the old text is cut, and said to be."""
+    """An old text of more than 10 KiB is truncated, and the message says so."""
     long = json.dumps({"type": "record", "name": "R", "doc": "d" * 20_000, "fields": []})
     await put(":a", long)
     message = format_messages(registry.state, SubjectKey("", "a"), [FINDING], 1)[2]
@@ -227,7 +227,7 @@ async def test_a_long_old_schema_is_cut_and_marked(registry: Registry, put: Put)
 
 
 async def test_doubt_is_told_apart_from_a_break(registry: Registry) -> None:
-    """What no rule could decide is refused with those words; a proven break goes without."""
+    """The message about an undecided finding says that it is undecided; that about a proven break does not."""
     findings = [Finding("R", "/a", why="It may break.", level=level) for level in (Severity.ERROR, Severity.UNKNOWN)]
     proven, doubtful, _ = format_messages(registry.state, SubjectKey("", "a"), findings, None)
     assert "description:'It may break, at path '/a''" in proven
@@ -246,7 +246,7 @@ async def test_doubt_is_told_apart_from_a_break(registry: Registry) -> None:
 async def test_the_additional_information_names_the_offender(
     registry: Registry, put: Put, old: dict[str, Any], new: dict[str, Any], information: str
 ) -> None:
-    """Avro's messages end with the field, the symbols, the name or the sizes that do not fit, as clients expect."""
+    """Avro's messages end with the field, the symbols, the name or the sizes that do not match, as clients expect."""
     texts = [json.dumps({"type": "record", "name": "R", **schema}) for schema in (old, new)]
     await put(":a", texts[0])
     writer, reader = (AVRO.parse(text.encode(), {}) for text in texts)

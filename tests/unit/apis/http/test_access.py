@@ -1,4 +1,4 @@
-"""The check before each endpoint, by itself."""
+"""The access check before each endpoint."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ async def _ask(caller: str, path: str, *, method: str = "GET", open_to_all: bool
     ],
 )
 async def test_who_gets_through(path: str, admin: int, ann: int, nobody: int) -> None:
-    """The right an endpoint says it wants decides; one that says nothing is for those who may do everything."""
+    """The declared right of an endpoint decides; an endpoint without a declaration is only for administrators."""
     assert [await _ask(caller, path) for caller in ("admin", "ann", "")] == [admin, ann, nobody]
     assert await _ask("ann", path, open_to_all=True) == 200
 
 
 async def test_what_the_framework_answers_itself() -> None:
-    """The methods of an endpoint are no secret."""
+    """OPTIONS requires no right."""
     assert await _ask("", "/undeclared", method="OPTIONS") == 204

@@ -1,4 +1,4 @@
-"""Media types: what a client takes, of what is offered."""
+"""Media types: which one is chosen of those that the client accepts and the server offers."""
 
 import pytest
 
@@ -30,12 +30,12 @@ OFFERED = {"application/x.v1+json": 1.0, "application/x+json": 0.9, "application
     ],
 )
 def test_negotiation(accept: str, chosen: str | None) -> None:
-    """The client's weights decide, then the server's, the most specific range first."""
+    """The client's weights decide, then the server's preference; the most specific range of the client applies."""
     assert choose_media_type(accept, OFFERED) == chosen
 
 
 def test_bare_media_type() -> None:
-    """Parameters and case do not count."""
+    """Parameters and case are removed."""
     assert bare_media_type("Application/JSON; charset=utf-8") == "application/json"
     assert bare_media_type("") == ""
 
@@ -59,5 +59,5 @@ def test_bare_media_type() -> None:
     ],
 )
 def test_what_a_client_would_like_best(accept: str, first: bool) -> None:
-    """A media type comes first when it is named itself, and nothing else is worth more to the client."""
+    """A media type is preferred if the header names it literally and nothing else has a greater weight."""
     assert is_preferred(accept, "a/x") is first

@@ -1,4 +1,4 @@
-"""Requests: names in paths, and bodies read into types, with every way a body can be wrong."""
+"""Requests: names in paths, and bodies decoded into types, with all invalid kinds of bodies."""
 
 from urllib.parse import quote
 
@@ -15,14 +15,14 @@ segment_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
 @given(segment_names, segment_names)
 def test_encoded_names_come_back(first: str, second: str) -> None:
-    """Any two names, percent-encoded into one path, are two segments that spell them."""
+    """Any two names, percent-encoded into one path, are decoded from its two segments."""
     path = decode_path(f"/{quote(first, safe='')}/{quote(second, safe='')}".encode())
     assert [decode_segment(segment) for segment in path[1:].split("/")] == [first, second]
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_make_a_path(raw: bytes) -> None:
-    """No byte sequence is too strange to route."""
+    """Any bytes can be decoded into a path."""
     assert isinstance(decode_path(b"/" + raw), str)
 
 
@@ -32,7 +32,7 @@ def test_only_encoded_slashes_are_marked() -> None:
 
 
 def test_a_private_character_is_no_second_spelling() -> None:
-    """Characters that stand for something in routed paths mean themselves when a client sends them."""
+    """The characters that replace slashes in routed paths are escaped if a client sends them."""
     for sent, name in (("a%EE%80%80b", "a\ue000b"), ("%EE%80%81", "\ue001"), ("%ee%80%820%2F", "\ue0020/")):
         path = decode_path(f"/{sent}".encode())
         assert path.count(SLASH) == sent.count("%2F")
@@ -58,14 +58,14 @@ class Shape(msgspec.Struct):
     ],
 )
 def test_what_is_not_json(body: bytes) -> None:
-    """Text that is no JSON, no UTF-8 even in a member nobody reads, or nested without end."""
+    """Invalid JSON, invalid UTF-8 even in an unknown member, and too deep nesting are refused."""
     with pytest.raises(NotJson):
         decode_body(body, Shape)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_the_deepest_body(encoding: str) -> None:
-    """Nesting ends at a number, whatever the interpreter could read; the body itself is the first level."""
+    """The maximum nesting is a fixed number, and the body itself is the first level."""
     for levels in (MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1):
         body = '{"number":1,"x":' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
         if levels <= MAX_JSON_DEPTH:
@@ -77,14 +77,14 @@ def test_the_deepest_body(encoding: str) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"  ", b"[]", b"null", b"{}", b'{"number":"x"}', b'{"number":1.5}'])
 def test_what_has_another_shape(body: bytes) -> None:
-    """JSON that the endpoint cannot take, or no body at all."""
+    """JSON that the endpoint does not accept, and an absent body, are refused."""
     with pytest.raises(WrongShape):
         decode_body(body, Shape)
 
 
 @pytest.mark.parametrize("rest", ["'", " {}", "}", '\n"', "\x00", "[" * 400])
 def test_what_stands_behind_the_first_value_is_passed_over(rest: str) -> None:
-    """Where a dialect asks for the first value only; one that is broken, or of another shape, stays refused."""
+    """With `only_first`, text after the first value is ignored; a first value that is invalid is still refused."""
     for space in ("", " \r\n"):
         assert decode_body(f'{space}{{"number":1,"x":"}}"}}{rest}'.encode(), Shape, only_first=True) == Shape(1)
     with pytest.raises(NotJson):
@@ -96,11 +96,11 @@ def test_what_stands_behind_the_first_value_is_passed_over(rest: str) -> None:
 
 
 def test_numbers_may_be_text() -> None:
-    """Clients that quote numbers are understood, unknown members passed over."""
+    """Numbers in strings are accepted, and unknown members are ignored."""
     assert decode_body(b'{"number":"5","later":[1]}', Shape).number == 5
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_json_in_every_unicode_encoding(encoding: str) -> None:
-    """The encoding of a body is found from its first bytes (RFC 4627, 3), as Jackson finds it."""
+    """The encoding of a body is detected from its first bytes (RFC 4627, 3), as in Jackson."""
     assert decode_body('{"number": 1, "x": "ä"}'.encode(encoding), Shape) == Shape(1)

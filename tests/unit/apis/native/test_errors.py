@@ -30,14 +30,14 @@ from stele.apis.native.errors import SchemaProblem, describe_error, http_status
     ],
 )
 def test_statuses_and_kinds(error: Exception, status: int, kind: str) -> None:
-    """The class decides, known to the caller by its name in the error tree."""
+    """Status and kind are those of the error's class, or of its ancestor in the error tree."""
     assert http_status(error) == status
     assert describe_error(error).kind == kind
     assert "secret" not in describe_error(error).message
 
 
 def test_malformed_schemas_say_where() -> None:
-    """Line, column, path and expectation travel in members of their own."""
+    """Line, column, path and expectation are separate members."""
     error = err.MalformedSchema("bad", line=2, column=3, path="/a", expected="good")
     assert msgspec.to_builtins(describe_error(error)) == {
         "kind": "malformed_schema",

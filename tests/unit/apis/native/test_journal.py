@@ -1,4 +1,4 @@
-"""The journal's route: every change once, in order, page by page, and nothing that is secret or purged."""
+"""The endpoint of the journal: every change once, in order, page by page, without secret or purged content."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def node() -> AsyncIterator[tuple[Registry, httpx.AsyncClient]]:
-    """One node and a client of the whole server over it."""
+    """A node, and a client of the whole server over it."""
     registry = await Registry.open(MemoryLog())
     async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
         yield registry, client
@@ -83,21 +83,21 @@ async def node() -> AsyncIterator[tuple[Registry, httpx.AsyncClient]]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(node: tuple[Registry, httpx.AsyncClient]) -> httpx.AsyncClient:
-    """The client, of a registry that is empty again."""
+    """A client of the server over an empty registry."""
     registry, client = node
     await registry.reset(MemoryLog())
     return client
 
 
 async def register(client: httpx.AsyncClient, subject: str, text: str = '"string"') -> int:
-    """Register an Avro schema; its id."""
+    """Register an Avro schema and return its id."""
     answer = await client.post(f"/subjects/{subject}/versions", json={"schema": text})
     assert answer.status_code == 200, answer.text
     return int(answer.json()["id"])
 
 
 async def read(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
-    """One page of the journal."""
+    """Return one page of the journal."""
     answer = await client.get("/api/journal", params=parameters)
     assert answer.status_code == 200, answer.text
     page: dict[str, Any] = answer.json()
@@ -105,12 +105,12 @@ async def read(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
 
 
 def kinds(page: dict[str, Any]) -> list[tuple[str, str | None, int | None]]:
-    """Kind, subject and version of the changes that name a subject."""
+    """Return kind, subject and version of the changes that name a subject."""
     return [(row["kind"], row["subject"], row["version"]) for row in page["entries"] if row["subject"]]
 
 
 async def test_every_event_can_be_read() -> None:
-    """The list of this test has each kind of event there is, and each gives one row or more."""
+    """Every kind of event gives at least one row."""
     assert {type(event) for event in EVENTS} == set(get_args(ev.Event))
     for event in EVENTS:
         rows = journal.list_entries(5, ev.LogRecord(ev.EventMetadata(b"u" * 16, 9, "ada", "native"), (event,)))
@@ -119,7 +119,7 @@ async def test_every_event_can_be_read() -> None:
 
 
 async def test_nothing_secret_is_told() -> None:
-    """Texts, free words, properties, rules, documents and addresses of any event stay out of the rows."""
+    """Texts, descriptions, properties, rules, documents and addresses of events are not in the rows."""
     rows = journal.list_entries(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), tuple(EVENTS)))
     body = msgspec.json.encode(rows)
     assert SECRET.encode() not in body
@@ -128,7 +128,7 @@ async def test_nothing_secret_is_told() -> None:
 
 
 async def test_one_row_for_each_version() -> None:
-    """Retired, purged and replaced versions have a row each; a subject that goes without versions has one, too."""
+    """Soft-deleted, purged and replaced versions have a row each, and so has a subject purged without versions."""
     rows = journal.list_entries(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), (EVENTS[6], EVENTS[7], EVENTS[8])))
     assert [(row.kind, row.version, row.schema_id) for row in rows] == [
         ("registered", 3, 7),
@@ -145,7 +145,7 @@ async def test_one_row_for_each_version() -> None:
 
 
 async def test_a_life_is_told_in_order(client: httpx.AsyncClient) -> None:
-    """Registration, settings and both kinds of deletion come with who asked, through what, and the schema's id."""
+    """Registration, settings and both kinds of deletion are listed in order, with dialect, schema id and details."""
     number = await register(client, "orders")
     await client.put("/config/orders", json={"compatibility": "NONE"})
     await client.delete("/subjects/orders")
@@ -166,7 +166,7 @@ async def test_a_life_is_told_in_order(client: httpx.AsyncClient) -> None:
 
 
 async def test_pages_join_without_gap_or_repeat(client: httpx.AsyncClient) -> None:
-    """One record at a time gives what one page gives; `after` is exclusive; a page past the end is empty."""
+    """Pages of one record have the same rows as one page; `after` is exclusive; a page after the end is empty."""
     for number in range(5):
         await register(client, f"s{number}")
     whole = await read(client, limit=1000)
@@ -183,7 +183,7 @@ async def test_pages_join_without_gap_or_repeat(client: httpx.AsyncClient) -> No
 
 
 async def test_a_space_or_a_subject_alone(client: httpx.AsyncClient) -> None:
-    """Filters choose changes, the empty namespace being the default one; pages go on over what was left out."""
+    """Namespace and subject filter the changes, '' is the default namespace, and pages skip other changes."""
     await register(client, "a")
     await register(client, ":.team:a")
     await register(client, "b")
@@ -200,7 +200,7 @@ def _one_more(items: Items) -> tuple[Changes, None]:
 
 
 async def test_what_another_node_wrote_is_there() -> None:
-    """A page has all that was durable when it was asked for, whichever node wrote it."""
+    """A page contains all records that were durable at the request, from any node."""
     store = MemoryStore()
     nodes = [await Registry.open(MemoryLog(store)) for _ in range(2)]
     for number in range(20):
@@ -214,7 +214,7 @@ async def test_what_another_node_wrote_is_there() -> None:
 
 
 async def test_texts_by_digest_until_purged(client: httpx.AsyncClient) -> None:
-    """A text is there as long as a version has it; a purged one and one that never was are left out."""
+    """A text is returned as long as a version has it; purged and unknown texts are left out."""
     await register(client, "orders")
     sha = next(row for row in (await read(client))["entries"] if row["kind"] == "registered")["details"]["sha256"]
     absent = "0" * 64
@@ -227,7 +227,7 @@ async def test_texts_by_digest_until_purged(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_long_answer_stops(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts past the size of an answer are named, to be asked for again; one is always there."""
+    """Texts beyond the size of a response are listed by digest for the next request; one text is always returned."""
     monkeypatch.setattr(journal, "_ENOUGH", 1)
     await register(client, "a")
     await register(client, "b", '"bytes"')
@@ -251,7 +251,7 @@ async def test_a_long_answer_stops(client: httpx.AsyncClient, monkeypatch: pytes
     ],
 )
 async def test_bad_questions_are_refused(client: httpx.AsyncClient, target: str) -> None:
-    """What is no number in range, or no digest, is answered with 422 and why."""
+    """A number out of range and an invalid digest are answered with 422."""
     answer = await client.get(target)
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["kind"] == "invalid_request"

@@ -44,7 +44,7 @@ def test_codes(error: Exception, code: int) -> None:
 
 
 def test_every_error_has_an_answer() -> None:
-    """Codes of the callers' mistakes are below 500, whatever the class."""
+    """Errors that the caller caused have codes below 500, whatever their class."""
     classes = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.SteleError)]
     for cls in classes:
         error = cls.__new__(cls)
@@ -55,6 +55,6 @@ def test_every_error_has_an_answer() -> None:
 
 
 def test_defects_tell_nothing() -> None:
-    """What went wrong inside is for the log."""
+    """The message of a defect has no details."""
     assert "secret" not in error_message(ValueError("secret"))
     assert error_message(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"

@@ -1,4 +1,4 @@
-"""A subject that is put while somebody else deletes it, in every order that the log allows."""
+"""Writing a subject while another client deletes it, in every order that the log allows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node:
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(application(registry)), base_url="http://node")
 
     async def count_creations(self) -> int:
-        """Return how often the log says that the subject was created."""
+        """Return how many events in the log create the subject."""
         events = [event for _, record in await self.registry.read_log(0, 100) for event in record.events]
         return sum(isinstance(event, SubjectCreated) and event.key.name == "s" for event in events)
 
@@ -37,7 +37,7 @@ async def nodes() -> AsyncIterator[tuple[Node, Node, OvertakenLog]]:
     store = MemoryStore()
     log = OvertakenLog(store)
     first, second = Node(await Registry.open(log)), Node(await Registry.open(MemoryLog(store)))
-    for node in (first, second):  # The first write of a node takes over the newest rulesets.
+    for node in (first, second):  # The first write of a node adopts the newest rulesets.
         await node.http.post("/subjects/other", json=BODY | {"subject": "other"})
     yield first, second, log
     await first.registry.close()
@@ -46,7 +46,7 @@ async def nodes() -> AsyncIterator[tuple[Node, Node, OvertakenLog]]:
 
 @pytest.mark.parametrize("exists", [False, True], ids=["creates", "changes"])
 async def test_a_deletion_right_behind_stays(nodes: tuple[Node, Node, OvertakenLog], *, exists: bool) -> None:
-    """Who deletes what was just put deletes it: it is not created a second time, and both are told of their success."""
+    """A subject that is deleted right after it was written stays deleted, and both requests succeed."""
     first, second, log = nodes
     if exists:
         assert (await second.http.post(PATH, json=BODY)).status_code == 200
@@ -65,7 +65,7 @@ async def test_a_deletion_right_behind_stays(nodes: tuple[Node, Node, OvertakenL
 
 
 async def test_a_deletion_right_before_makes_it_a_creation(nodes: tuple[Node, Node, OvertakenLog]) -> None:
-    """What was to be changed and is gone is created, once, under the policy that was asked for."""
+    """A subject that is deleted right before its change is created once, with the requested policy."""
     first, second, log = nodes
     assert (await first.http.post(PATH, json=BODY)).status_code == 200
 
@@ -80,7 +80,7 @@ async def test_a_deletion_right_before_makes_it_a_creation(nodes: tuple[Node, No
 
 
 async def test_two_creations_are_one(nodes: tuple[Node, Node, OvertakenLog]) -> None:
-    """Who was to create a subject and finds it there changes it."""
+    """A request to create a subject changes it if another client created it first."""
     first, second, log = nodes
 
     async def create() -> None:

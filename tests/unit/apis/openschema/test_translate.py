@@ -1,4 +1,4 @@
-"""The OpenSchema dialect's words: places, ids, definitions, versions."""
+"""Terms of the OpenSchema dialect: tenants, ids, definitions, versions."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ names = (st.text(max_size=8) | st.sampled_from(["", "default", "default~", "defa
 
 @given(names, names)
 def test_every_place_is_one_space(tenant: str, namespace: str) -> None:
-    """A tenant and a namespace are shown as they were named; nothing said is `default`."""
+    """Tenant and namespace are shown as they were named; absent ones as `default`."""
     assert tenancy_of(namespace_of(tenant, namespace)) == (tenant or "default", namespace or "default")
 
 
 @given(names, names, names, names)
 def test_no_two_places_share_a_space(one: str, two: str, three: str, four: str) -> None:
-    """Equal namespaces mean equal places."""
+    """Different tenants or namespaces have different namespaces of the core."""
     if namespace_of(one, two) == namespace_of(three, four):
         assert (one or "default", two or "default") == (three or "default", four or "default")
 
 
 def test_places() -> None:
-    """The table of the module."""
+    """Tenants and namespaces are translated as in the table of the module."""
     assert namespace_of("default", "") == ""
     assert namespace_of("t", "default") == "t"
     assert namespace_of("messaging/rocketmq", "org.apache") == "messaging/rocketmq|org.apache"
@@ -53,7 +53,7 @@ def test_places() -> None:
 
 @given(st.text(max_size=12), st.integers(1, 2**31 - 1))
 def test_ids_come_apart(namespace: str, schema_id: int) -> None:
-    """An id names its space, unless that is the default one; then a request's own comes in."""
+    """An id contains its namespace; an id without one is in the requested namespace."""
     full_id = format_schema_id(namespace, schema_id)
     assert parse_schema_id(full_id, None) == (namespace, schema_id)
     assert parse_schema_id(str(schema_id), namespace) == (namespace, schema_id)
@@ -61,7 +61,7 @@ def test_ids_come_apart(namespace: str, schema_id: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "01", "x", "t:", "t:0", "t:x", str(2**31), "9" * 30, "1\n", "١"])
 def test_what_is_no_id(text: str) -> None:
-    """Nothing has an id of another shape."""
+    """Ids of another shape are not found."""
     with pytest.raises(ContentNotFound):
         parse_schema_id(text, None)
 
@@ -76,7 +76,7 @@ def test_what_is_no_version(text: str) -> None:
 
 
 def raw(text: str) -> msgspec.Raw:
-    """A piece of JSON."""
+    """Return a piece of JSON."""
     return msgspec.Raw(text.encode())
 
 
@@ -99,12 +99,12 @@ def raw(text: str) -> msgspec.Raw:
 def test_definitions(
     definition: str, serialization: str | None, newest: SchemaKind | None, submitted: tuple[str, str, bytes, bool]
 ) -> None:
-    """The language is the one named, else that of the subject, else Avro; JSON stays as it was written."""
+    """The format is the one named, else that of the subject, else Avro; JSON stays as it was written."""
     assert translate.parse_schema(SchemaInput(raw(definition), serialization), newest) == submitted
 
 
 def test_a_definition_that_is_missing() -> None:
-    """Only kinds that need none may be without."""
+    """The definition may only be absent for serializations that need none."""
     for serialization in (None, "AVRO", "USER-DEFINED"):
         for given_ in (SchemaInput(serialization=serialization), SchemaInput(raw(" null "), serialization)):
             with pytest.raises(WrongShape):
@@ -123,14 +123,14 @@ def test_a_definition_that_is_missing() -> None:
     ],
 )
 def test_what_is_tried(sent: str, definition: str) -> None:
-    """A check takes a schema whole, or its definition alone."""
+    """A check accepts a whole schema, or its definition alone."""
     parsed_definition = translate.parse_checked_schema(sent.encode()).schema_definition
     assert isinstance(parsed_definition, msgspec.Raw)
     assert bytes(parsed_definition).decode() == definition
 
 
 def test_kinds() -> None:
-    """A kind is told as its author calls it, else by the language."""
+    """The serialization of a kind is the author's name for it, else that of its format."""
     names = {
         kind: translate.serialization_name(kind)
         for kind in (SchemaKind("avro", ""), SchemaKind("protobuf", "M"), SchemaKind("xsd", ""))

@@ -1,4 +1,4 @@
-"""The words of the Pravega dialect: formats, types, policies, tokens; and every error its answer."""
+"""Terms of the Pravega dialect: formats, types, policies, tokens; and error responses."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ policies = st.builds(
 
 
 def send_back(body: Any) -> Any:
-    """An object as it arrives after a client got it and sent it back."""
+    """Return a body after it was encoded and decoded, as if a client sent it back."""
     return msgspec.json.decode(msgspec.json.encode(body), type=type(body))
 
 
 @given(policies)
 @settings(deadline=None)
 def test_every_policy_survives_the_way_out_and_in(policy: Policy) -> None:
-    """What is shown of a policy means its comparisons; one that asks for nothing means to allow everything.
+    """A policy that is shown and sent back has the same comparisons; a policy without comparisons becomes AllowAny.
 
-    A client that sends it back as the policy it expects means the policy in force, validators and all.
+    A client that sends it as the expected policy matches the policy in force, including its validators.
     """
     body = send_back(translate.compatibility_body(policy, SUBJECT))
     back = translate.parse_compatibility(body)
@@ -60,7 +60,7 @@ def test_every_policy_survives_the_way_out_and_in(policy: Policy) -> None:
 
 
 def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
-    """An Advanced policy comes back as it was sent, until another one is in force."""
+    """An Advanced policy is shown as it was sent, until another one is in force."""
     advanced = api.BackwardAndForward(api.BackwardPolicy(api.DirectionRange("Backward")))
     given_ = api.Compatibility("Advanced", advanced)
     saved = translate.compatibility_data(given_)
@@ -75,20 +75,20 @@ def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
     ["AllowAny", "ALLOW_ANY", "DENY_ALL", "Backward", "BACKWARD_TRANSITIVE", "forward", "FULL", "FullTransitive"],
 )
 def test_policies_in_both_spellings(name: str) -> None:
-    """Names are taken as the API has them and as the design document has them."""
+    """Names of policies are accepted in the spelling of the API and in that of the design document."""
     body = translate.compatibility_body(translate.parse_compatibility(api.Compatibility(name)), SUBJECT)
     assert body.policy.lower() == name.replace("_", "").lower()
 
 
 @pytest.mark.parametrize("name", ["None", "Disabled", "", "Advanced", "BACKWARD_TILL"])
 def test_unknown_policies_are_refused(name: str) -> None:
-    """The words of the design document that changed their meaning are not guessed; an Advanced one asks something."""
+    """Names of the design document with another meaning, and Advanced policies without directions, are refused."""
     with pytest.raises(err.UnknownPolicy):
         translate.parse_compatibility(api.Compatibility(name))
 
 
 def test_formats() -> None:
-    """Built-in formats by their names, custom ones by theirs; one installed under that name is used."""
+    """Formats keep their names; a custom format with the name of an installed one becomes that one."""
     for name in ("Avro", "Protobuf", "Json", "Any"):
         schema_format = translate.parse_format(api.SerializationFormat(name.upper()))
         assert translate.format_body(schema_format) == api.SerializationFormat(name, name)
@@ -104,7 +104,7 @@ def test_formats() -> None:
 
 
 def test_types_of_avro_and_protobuf() -> None:
-    """All names a schema describes: the branches of a union, the messages of all files and those inside them."""
+    """The types of a schema are the branches of a union, or the messages of all files with those inside them."""
     union = b'["null",{"name":"n.R","type":"record","fields":[]},{"type":"array","items":"int"}]'
     assert translate.avro_types(union) == ["null", "n.R", "array"]
     assert translate.avro_types(b'"int"') == ["int"]
@@ -113,7 +113,7 @@ def test_types_of_avro_and_protobuf() -> None:
 
 
 def test_a_type_is_completed_or_refused() -> None:
-    """A short name gets its namespace, a full one wins over a short one, '' is the first."""
+    """A short name gets its namespace, a full name takes precedence over a short one, '' is the first type."""
     assert translate.resolve_type_name("R", ["n.S", "n.R"], "") == "n.R"
     assert translate.resolve_type_name("R", ["n.R", "R"], "") == "R"
     assert translate.resolve_type_name("", ["n.R", "R"], "") == "n.R"
@@ -127,7 +127,7 @@ def test_a_type_is_completed_or_refused() -> None:
 
 
 def test_scopes() -> None:
-    """One type or several."""
+    """The comparison scope depends on whether a group allows multiple types."""
     assert (translate.comparison_scope(True), translate.comparison_scope(False)) == (
         ComparisonScope.SCHEMA_KIND,
         ComparisonScope.ONE_TYPE,
@@ -137,7 +137,7 @@ def test_scopes() -> None:
 @given(st.text())
 @settings(deadline=None)
 def test_tokens_are_names(name: str) -> None:
-    """A token leads to where the page before ended, whatever the group is called."""
+    """A token leads to the end of the previous page, whatever the name of the group is."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -148,7 +148,7 @@ def test_tokens_are_names(name: str) -> None:
 @given(st.text(max_size=12))
 @settings(deadline=None)
 def test_any_text_is_a_token_a_number_or_an_error_of_ours(text: str) -> None:
-    """Tokens, limits and numbers that are none are refused in the words of the dialect."""
+    """Invalid tokens, limits and numbers raise errors of the dialect."""
     for read in (decode_token, parse_limit, parse_number):
         try:
             read(text)
@@ -157,7 +157,7 @@ def test_any_text_is_a_token_a_number_or_an_error_of_ours(text: str) -> None:
 
 
 def test_every_error_has_an_answer() -> None:
-    """Each class of the error tree finds a status that is meant for it."""
+    """Every class of the error tree has a status in the table."""
     for cls in vars(err).values():
         if inspect.isclass(cls) and issubclass(cls, err.SteleError):
             nearest = next(base for base in cls.__mro__ if base in errors.REPLIES)
@@ -181,12 +181,12 @@ def test_every_error_has_an_answer() -> None:
     ],
 )
 def test_answers(error: Exception, status: int, text: str) -> None:
-    """Status and text of the errors clients meet; what is a defect tells nothing about the inside."""
+    """Status and text of errors are as expected; the message of a defect has no details."""
     assert errors.describe_error(error) == (status, text)
 
 
 def test_a_refusal_says_why() -> None:
-    """The body of a refused schema has the findings, one a line."""
+    """The body of a refused schema has the findings, one per line."""
     finding = Finding("R", "/fields/0", why="no default")
     fault = errors.describe_error(err.Incompatible("g", [finding], against=1))
     assert fault.status == 409

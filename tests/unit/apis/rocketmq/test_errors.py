@@ -44,17 +44,17 @@ from stele.core.findings import Finding
     ],
 )
 def test_numbers(error: Exception, http_status: int, status: int) -> None:
-    """The HTTP status is a real one, and the number the API's own where it has one."""
+    """Errors have a valid HTTP status, and the API's own number if it has one."""
     assert numbers_of(error) == (http_status, status)
 
 
 def test_numbers_begin_with_the_status() -> None:
-    """All but the one that means the opposite of what its digits say."""
+    """All numbers begin with their HTTP status, except 40401, which the original uses for a conflict."""
     assert {fault.status for fault in NUMBERS.values() if fault.status // 100 != fault.http_status} == {40401}
 
 
 def test_every_error_has_an_answer() -> None:
-    """No class of the error tree falls through to the answer for defects but what is one."""
+    """Errors that the caller caused have a status below 500, whatever their class."""
     classes = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.SteleError)]
     for cls in classes:
         error = cls.__new__(cls)
@@ -64,7 +64,7 @@ def test_every_error_has_an_answer() -> None:
 
 
 def test_messages() -> None:
-    """A refusal tells its reasons, twenty at most; a defect tells nothing."""
+    """A refusal lists its reasons, at most twenty; the message of a defect has no details."""
     findings = [Finding("A", f"/{number}", why="Because.") for number in range(30)]
     message = error_message(errors.Incompatible("s", findings, against=3))
     assert message.endswith("; /0: Because." + "".join(f"; /{number}: Because." for number in range(1, 20)))

@@ -1,4 +1,4 @@
-"""The RocketMQ dialect's words: tenants, types, numbers, bindings."""
+"""Terms of the RocketMQ dialect: tenants, types, numbers, bindings."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ namespaces = st.text(max_size=12) | st.sampled_from(
 
 @given(namespaces)
 def test_every_space_is_one_tenant(namespace: str) -> None:
-    """A space is shown as a tenant that means it again; `default` is the default one."""
+    """The tenant of a namespace is translated back to this namespace; `default` is the default one."""
     assert translate.namespace_of(translate.tenant_of(namespace)) == namespace
     assert translate.tenant_of("") == "default"
 
 
 @given(namespaces.filter(bool))
 def test_every_tenant_is_one_space(tenant: str) -> None:
-    """And the other way round: no two tenants share a space."""
+    """The namespace of a tenant is translated back to this tenant, so no two tenants share a namespace."""
     assert translate.tenant_of(translate.namespace_of(tenant)) == tenant
 
 
@@ -43,7 +43,7 @@ def test_every_tenant_is_one_space(tenant: str) -> None:
     ],
 )
 def test_types(word: str | None, schema_format: tuple[str, str]) -> None:
-    """Every type has a format, and is shown as itself again."""
+    """Every schema type has a format, which is shown as the same type."""
     parsed_format = translate.parse_type(word)
     assert parsed_format == schema_format
     type_name = translate.type_of_kind(SchemaKind(parsed_format.format, "", parsed_format.custom_format))
@@ -51,7 +51,7 @@ def test_types(word: str | None, schema_format: tuple[str, str]) -> None:
 
 
 def test_types_clients_do_not_know() -> None:
-    """A type there is not is refused; what is stored in another language is shown as text."""
+    """An unknown type is refused; a stored schema of another format is shown as TEXT."""
     for wrong in ("XML", "AVR0", "\0"):
         with pytest.raises(UnknownFormat):
             translate.parse_type(wrong)
@@ -68,14 +68,14 @@ def test_what_is_no_version(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1" * 20, "1\n"])
 def test_what_is_no_record_id(text: str) -> None:
-    """Nothing has an id that is no number of at most 64 bits."""
+    """A record id is a number of at most 64 bits; any other text is not found."""
     with pytest.raises(ContentNotFound):
         translate.parse_record_id(text)
     assert translate.parse_record_id("16385") == 16385
 
 
 def test_a_subject_is_a_binding() -> None:
-    """The key of the binding has cluster, tenant and name of the subject, and gives them back."""
+    """The key of the binding contains cluster, tenant and name of the subject, which can be read back."""
     address = translate.parse_address("c\ue0001", "default")
     binding = translate.build_binding(address, "t", SubjectKey("", "s"), 3)
     assert binding.key == ("c/1", "rocketmq", "t", "") == translate.binding_key(address, "t")

@@ -1,4 +1,4 @@
-"""A subject that is created while somebody else purges it."""
+"""Creating a subject while another client purges it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stele.storage.memory import MemoryLog, MemoryStore
 
 
 async def test_a_purge_right_before_a_revival_makes_it_a_creation() -> None:
-    """A deleted subject that is to be shown again, and is purged first, is created anew."""
+    """A deleted subject that is purged right before it is shown again is created again."""
     store = MemoryStore()
     log = OvertakenLog(store)
     first, second = await Registry.open(log), await Registry.open(MemoryLog(store))

@@ -29,12 +29,12 @@ from stele.core.findings import Finding
     ],
 )
 def test_statuses(error: Exception, status: int, text: str) -> None:
-    """What is told depends on the class; of defects nothing is told."""
+    """The class of an error decides status and text; the text of a defect has no details."""
     assert describe_error(error) == (status, text)
 
 
 def test_refusals_tell_every_reason() -> None:
-    """403, a sentence, and a line for each finding with its rule, place and way out where there are such."""
+    """A refusal is 403 with a message and a line for each finding: its rule, and path and fix if it has them."""
     findings = [Finding("A", "/x", why="Because.", fix="Do not."), Finding("B", "", why="So.")]
     status, text = describe_error(errors.Incompatible("s", findings, against=3))
     assert status == 403
@@ -42,7 +42,7 @@ def test_refusals_tell_every_reason() -> None:
 
 
 def test_no_error_of_the_tree_is_a_defect() -> None:
-    """Every class finds an answer of its own or of an ancestor."""
+    """Every error class has a response, its own or that of an ancestor."""
     for _, cls in inspect.getmembers(errors, inspect.isclass):
         if issubclass(cls, errors.SteleError) and cls is not errors.SteleError and cls is not errors.DataError:
             error = cls.__new__(cls)

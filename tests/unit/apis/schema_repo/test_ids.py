@@ -1,4 +1,4 @@
-"""Ids of the AVRO-1124 and schema-repo dialects: derived from versions, found again, whatever happens to a subject."""
+"""Ids of the AVRO-1124 and schema-repo dialects: they are derived from versions, and versions are found by them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from stele.errors import InvalidRequest, SteleError
 
 
 def avro(text: str) -> SchemaDocument:
-    """A document whose fingerprint depends on its letters alone."""
+    """Return a document whose fingerprint depends on its letters only."""
     raw = text.encode()
     letters = "".join(filter(str.isalpha, text)).encode()
     return SchemaDocument(raw, hashlib.sha256(raw).digest(), "avro", "", {"rabin": hashlib.md5(letters).digest()[:8]})
 
 
 def test_ids_of_a_document_are_those_of_its_version() -> None:
-    """What a document would be called is what it is called once registered; numbers are not known before."""
+    """A document has the same id before and after its registration; sequential ids are not known before."""
     box = Box()
     for document in (avro("a b 1"), make_document(b"no avro", "opaque")):
         outcome = box.do(cmd.RegisterSchema(S, document, check=cmd.CompatibilityCheck.SKIP))
@@ -73,7 +73,7 @@ steps = st.lists(
 @settings(max_examples=scale_examples(60))
 @given(steps)
 def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> None:
-    """After every step the index, kept up all along, finds what looking at all versions finds, and nothing else."""
+    """After every step, the index finds the first active version of each id, and nothing for unknown ids."""
     box, index = Box(), IdIndex()
     for command in drawn:
         try:
@@ -100,17 +100,17 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
 
 
 def sha1(text: bytes, rabin: bytes | None) -> str:
-    """A strategy of somebody's own."""
+    """Return the id of a custom strategy."""
     return f"sha1-{hashlib.sha1(text).hexdigest()}"
 
 
 def second_word(text: bytes, rabin: bytes | None) -> str:
-    """A strategy that says whatever the document does."""
+    """Return the second word of a document, so that a test can choose its id."""
     return text.decode().partition(" ")[2]
 
 
 def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a package plugs in gives ids and schemas are found by them, and by numbers; unknown ones are said to be."""
+    """Schemas are found by the ids of a plugged-in strategy and by numbers; an unknown strategy is an error."""
     own = EntryPoint("sha1", f"{__name__}:sha1", ids.GROUP)
     points = {**ids._entry_points(), "sha1": own}
     monkeypatch.setattr(ids, "_entry_points", lambda: points)
@@ -143,7 +143,7 @@ def test_ids_that_cannot_be(schema_id: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_strategy_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is broken is an error by its name."""
+    """A package that cannot be loaded is an error that names the strategy."""
     plug_in(monkeypatch, gone="no_such_module_anywhere:x")
     with pytest.raises(InvalidRequest, match="the strategy 'gone' cannot be loaded"):
         get_strategy("gone")

@@ -1,4 +1,4 @@
-"""Words and policies, configs and properties: pure translations of AVRO-1124 and schema-repo."""
+"""Policies in words, configs and properties: translations of AVRO-1124 and schema-repo."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ words = st.lists(st.sampled_from([*(name.lower() for name in POLICIES), "deny", 
 
 
 def at_least(strict: Policy, lax: Policy) -> bool:
-    """Whether a policy refuses all that another refuses."""
+    """Return whether a policy refuses everything that another one refuses."""
     if not set(lax.validators) <= set(strict.validators):
         return False
     if strict.kind is PolicyKind.DENY_ALL or lax.kind is PolicyKind.ALLOW_ANY:
@@ -58,7 +58,7 @@ def at_least(strict: Policy, lax: Policy) -> bool:
 
 @given(words)
 def test_words_are_told_as_words_of_the_same_policy(word_list: list[str]) -> None:
-    """What a list of words adds up to is shown in words that add up to it, and needs no extension."""
+    """A policy from words is shown in words that give the same policy, without the extension."""
     policy = parse_policy(word_list, {})
     assert parse_policy(policy_words(policy), {}) == policy
     assert exact_words(policy) is None
@@ -66,14 +66,14 @@ def test_words_are_told_as_words_of_the_same_policy(word_list: list[str]) -> Non
 
 @given(words, words)
 def test_more_words_never_let_in_more(some: list[str], others: list[str]) -> None:
-    """A longer list refuses all that a part of it refuses."""
+    """A longer list of words refuses everything that a part of it refuses."""
     assert at_least(parse_policy([*some, *others], {}), parse_policy(some, {}))
     assert at_least(parse_policy([*some, *others], {}), parse_policy(others, {}))
 
 
 @given(policies)
 def test_no_policy_is_shown_as_a_laxer_one(policy: Policy) -> None:
-    """The words of any policy are as strict, and where they are stricter the exact policy is told beside them."""
+    """The words for a policy are at least as strict; if they are stricter, the exact policy is shown beside them."""
     worded_policy = parse_policy(policy_words(policy), {})
     assert at_least(worded_policy, policy)
     assert (exact_words(policy) is None) == at_least(policy, worded_policy)
@@ -90,12 +90,12 @@ def test_no_policy_is_shown_as_a_laxer_one(policy: Policy) -> None:
     ],
 )
 def test_exact_policies_are_told_in_a_sentence(policy: Policy, expected: str | None) -> None:
-    """Only what the words cannot say is told."""
+    """The exact policy is shown only if the words cannot express it."""
     assert exact_words(policy) == expected
 
 
 def test_words_of_the_operators_own() -> None:
-    """A configured name stands for its words, also among others; it may shadow a built-in one."""
+    """A configured model stands for its words, alone or among other words; an invalid definition raises."""
     models = parse_models(" db = full , lint ; noop=none;; all = backward_transitive,forward_transitive")
     assert models == {
         "db": ("full", "lint"),
@@ -113,13 +113,13 @@ def test_words_of_the_operators_own() -> None:
 
 @pytest.mark.parametrize("word", ["backwards", "lint:", "ruleset:", "ruleset", "repo.accept", ""])
 def test_unknown_words_are_refused(word: str) -> None:
-    """A word that is neither policy nor validator is an error that lists what there is."""
+    """A word that is neither a policy nor a validator raises an error that lists the known ones."""
     with pytest.raises(UnknownPolicy, match="full_transitive"):
         parse_policy([word], {})
 
 
 def test_configs_have_one_reserved_key() -> None:
-    """Without validators the server's are meant, an empty list means none; other reserved keys are refused."""
+    """Without validators the server's default applies, an empty list means none; other reserved keys are refused."""
     options = SchemaRepoOptions(default_validators=("full",))
     assert parse_config({"owner": "ann"}, options) == POLICIES["FULL"]
     assert parse_config({"repo.validators": " , "}, options) == ALLOW_ANY
@@ -135,7 +135,7 @@ def test_configs_have_one_reserved_key() -> None:
 
 
 def load_properties(text: str) -> dict[str, str]:
-    """What `java.util.Properties.load` reads, by its documentation."""
+    """Return what `java.util.Properties.load` reads, according to its documentation."""
     properties = {}
     for line in text.split("\n"):
         if not line or line[0] in "#!":
@@ -177,7 +177,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \\=
 
 @given(st.dictionaries(texts, texts, max_size=5))
 def test_java_reads_back_every_config(members: dict[str, str]) -> None:
-    """Whatever keys and values have in them, Java's reader finds the same; the text is pure ASCII in lines."""
+    """Java's reader reads any keys and values back; the text is ASCII, one property per line."""
     text = format_properties("title", members, 0.0)
     assert text.isascii()
     assert text.splitlines()[:2] == ["#title", "#Thu Jan 01 00:00:00 UTC 1970"]
@@ -189,7 +189,7 @@ def test_java_reads_back_every_config(members: dict[str, str]) -> None:
 
 
 def test_lists_of_schemas() -> None:
-    """Lines where they can be told apart, a warning before them where not; JSON keeps every byte."""
+    """Schemas are listed one per line, after a warning if one has several lines; JSON keeps every byte."""
     assert format_entries([]) == ""
     assert format_entries([("1", "b"), ("0", "a")]) == "1\tb\n0\ta\n"
     assert format_entries([("0", "a\rb")]).splitlines()[0].startswith("ERROR: ")

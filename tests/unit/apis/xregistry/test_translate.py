@@ -22,7 +22,7 @@ _FORMATS = ("avro", "json", "protobuf", "xsd", "thrift", "opaque")
 
 @given(_NAMES | st.text("ab~2F_.", min_size=1, max_size=8))
 def test_every_name_has_an_id(name: str) -> None:
-    """The id of any name is one, and leads back to the name."""
+    """The id of any name is valid, and is decoded to the name."""
     identifier = encode_name(name)
     assert decode_name(identifier) == name
     assert is_id(identifier) or len(identifier) > 128
@@ -30,13 +30,13 @@ def test_every_name_has_an_id(name: str) -> None:
 
 @given(st.from_regex(r"\A[A-Za-z0-9_][A-Za-z0-9._~:@-]{0,20}\Z"))
 def test_every_id_stays_itself(identifier: str) -> None:
-    """An id that a client chose is shown as it was chosen."""
+    """An id that a client chose is shown unchanged."""
     assert encode_name(decode_name(identifier)) == identifier
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=30))
 def test_headers_come_back(text: str) -> None:
-    """Any text survives a header, which is printable ASCII."""
+    """Any text can be read back from its header, which is printable ASCII."""
     value = encode_value(text)
     assert re.fullmatch(r"[\x21-\x7e]*", value)
     assert decode_value(value, "x") == text
@@ -53,12 +53,12 @@ def test_headers_come_back(text: str) -> None:
     ],
 )
 def test_paths(path: str, steps: tuple[Step, ...]) -> None:
-    """Paths are read as the specification's table says."""
+    """Paths are parsed as in the specification's table."""
     assert parse_path(path) == steps
 
 
 def test_paths_lead_to_values() -> None:
-    """A path leads to members and items, a wildcard to all of them, null to nothing."""
+    """A path finds members and items, a wildcard finds all of them, and null values are not found."""
     value = {"a": [{"b": 1}, {"b": None}, {"b": 3}], "x.y": "z"}
     assert list(find_values(value, parse_path("a[*].b"))) == [1, 3]
     assert list(find_values(value, parse_path("a[2].b"))) == [3]
@@ -68,7 +68,7 @@ def test_paths_lead_to_values() -> None:
 
 @given(st.lists(st.text("ab*", max_size=4), max_size=4), st.text("ab", max_size=8))
 def test_wildcards_are_those_of_a_regular_expression(parts: list[str], text: str) -> None:
-    """A value with wildcards fits what the expression with `.*` fits."""
+    """A pattern with `*` matches the same texts as a regular expression with `.*`."""
     pattern = "".join(parts)
     filters = parse_filters([f"x={pattern}"], Level.VERSION)
     assert filters is not None
@@ -78,7 +78,7 @@ def test_wildcards_are_those_of_a_regular_expression(parts: list[str], text: str
 
 @given(st.binary(max_size=20))
 def test_documents_stand_in_answers_as_they_are(data: bytes) -> None:
-    """What is embedded as JSON or text is the document itself; whatever else is left to base64."""
+    """A document that is embedded as JSON or text is unchanged."""
     embedded = embed_document(data, "text/plain")
     assert embedded is None or embedded.encode() == data
     as_json = embed_document(data, "application/json")
@@ -96,7 +96,7 @@ def test_errors_are_complete() -> None:
 
 
 def test_formats() -> None:
-    """Known names are read in any case; other releases and names are kept unread."""
+    """Known names are accepted in any case; other releases and names are opaque formats."""
     assert resolve_format("AVRO/1.9", _FORMATS).format == "avro"
     assert resolve_format("XMLSchema/1.1", _FORMATS).format == "xsd"
     assert resolve_format("JsonSchema/draft-03", _FORMATS) == ("opaque", "JsonSchema/draft-03")

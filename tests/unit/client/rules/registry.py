@@ -1,4 +1,4 @@
-"""A registry of a page's length for rules: versions with rule sets, and the keys of a DEK registry."""
+"""A small fake registry for rules: versions with rule sets, and the keys of a DEK registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stele.client import Retry, SchemaRegistryClient
 
 
 class RuledRegistry:
-    """Serves subjects of versions given beforehand, ids counted from 1, and keeps keys; counts what keys were asked."""
+    """Serves given versions, with ids from 1, and stores keys. `key_requests` counts the requests for keys."""
 
     def __init__(self) -> None:
         self.versions: dict[str, list[dict[str, Any]]] = {}
@@ -24,14 +24,14 @@ class RuledRegistry:
         self.down = False
 
     def add(self, subject: str, text: str, **more: Any) -> int:
-        """A version; more is what the API's answers say of it: schemaType, ruleSet, metadata."""
+        """Add a version and return its id. `more` are further members of its answers: schemaType, ruleSet, metadata."""
         self.ids += 1
         known = self.versions.setdefault(subject, [])
         known.append({"subject": subject, "version": len(known) + 1, "id": self.ids, "schema": text, **more})
         return self.ids
 
     def client(self) -> SchemaRegistryClient:
-        """A client of this registry, which keeps nothing that may change."""
+        """Return a client of this registry that caches no changeable answers."""
         transport = httpx.MockTransport(self.handle)
         return SchemaRegistryClient("http://registry", transport=transport, cache_ttl=0, retry=Retry(rounds=1))
 

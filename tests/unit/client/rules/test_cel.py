@@ -1,4 +1,4 @@
-"""Expressions: what they see, what they may make, what they may cost."""
+"""CEL expressions in rules: their inputs, their allowed results, and their limits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ message Line { string text = 1 [(confluent.field_meta).tags = "PII"]; }
 
 
 def run(text: str, kind: str, value: Any, *rules: Rule, metadata: Metadata | None = None) -> bytes:
-    """What a serializer writes by domain rules."""
+    """Return what a serializer writes with these domain rules."""
     registry = RuledRegistry()
     more = {"schemaType": kind, "ruleSet": msgspec.to_builtins(RuleSet(domain_rules=list(rules)))}
     if metadata is not None:
@@ -69,22 +69,22 @@ def run(text: str, kind: str, value: Any, *rules: Rule, metadata: Metadata | Non
 
 
 def write_value(value: dict[str, Any], *rules: Rule, schema: dict[str, Any] | None = None) -> Any:
-    """What rules make of a JSON value."""
+    """Return a JSON value after the rules."""
     return json.loads(run(json.dumps(schema or {"type": "object"}), "JSON", value, *rules))
 
 
 def transform(expr: str, kind: str = "CEL", **more: Any) -> Rule:
-    """A rule that changes what is written."""
+    """Return a rule that changes written values."""
     return Rule("r", kind="TRANSFORM", mode="WRITE", type=kind, expr=expr, **more)
 
 
 def condition(expr: str, kind: str = "CEL", **more: Any) -> Rule:
-    """A rule that lets records through."""
+    """Return a condition for written values."""
     return Rule("r", kind="CONDITION", mode="WRITE", type=kind, expr=expr, **more)
 
 
 def proto(value: dict[str, Any], *rules: Rule) -> Any:
-    """The message rules make of a dict."""
+    """Return the message that rules make of a dict."""
     parsed = get_format("protobuf").parse(PROTO.encode(), {})
     message = parsed.message_class("shop.Order")()
     message.ParseFromString(run(PROTO, "PROTOBUF", value, *rules))
@@ -92,7 +92,7 @@ def proto(value: dict[str, Any], *rules: Rule) -> Any:
 
 
 def holds(value: Any, expr: str) -> bool:
-    """Whether a condition lets a JSON value through."""
+    """Return whether a condition accepts a JSON value."""
     try:
         write_value(value, condition(expr))
     except RuleFailed:
@@ -120,14 +120,14 @@ def holds(value: Any, expr: str) -> bool:
     ],
 )
 def test_values_survive_the_way_there_and_back(value: Any) -> None:
-    """A value is the same, of the same plain type, after CEL has seen it."""
+    """A value is unchanged, with the same plain type, after a round trip through CEL."""
     back = cel_values.from_cel(cel_values.to_cel(value))
     assert back == value
     assert type(back) is type(value)
 
 
 def test_values_cel_has_no_type_for() -> None:
-    """Dates are days since 1970, identifiers their text."""
+    """In CEL, dates are days since 1970 and UUIDs are texts."""
     assert cel_values.from_cel(cel_values.to_cel(date(1970, 1, 3))) == 2
     assert cel_values.from_cel(cel_values.to_cel(UUID(int=1))) == str(UUID(int=1))
 
@@ -136,7 +136,7 @@ def test_values_cel_has_no_type_for() -> None:
 
 
 def test_conditions_and_guards() -> None:
-    """A condition refuses; behind a guard that does not hold it refuses nothing."""
+    """A condition rejects values. It is not evaluated if its guard does not hold."""
     assert holds({"a": 1}, "message.a == 1 && size(message) == 1")
     assert not holds({"a": 1}, "message.a == 2")
     assert not holds({"a": 1}, "message.b == 2")
@@ -148,7 +148,7 @@ def test_conditions_and_guards() -> None:
 
 
 def test_transformations_replace_the_message() -> None:
-    """What the result does not name is gone; the value handed in is as it was."""
+    """A member that the result lacks is removed. The value passed to the serializer is not changed."""
     value = {"a": 1, "b": [1, 2], "c": None}
     changed = write_value(value, transform("{'a': message.a + 1, 'b': message.b.map(x, x * 10), 'c': message.c}"))
     assert changed == {"a": 2, "b": [10, 20], "c": None}
@@ -157,7 +157,7 @@ def test_transformations_replace_the_message() -> None:
 
 
 def test_validation_comes_after_rules() -> None:
-    """What rules make must fit the schema; what they mend may have been wrong before."""
+    """Values are validated after rules: an invalid result is refused, and a value that a rule corrects is accepted."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     assert write_value({"a": "5"}, transform("{'a': int(message.a)}"), schema=schema) == {"a": 5}
     with pytest.raises(Exception, match="#/a"):
@@ -194,14 +194,14 @@ AVRO = json.dumps(
 
 
 def avro(*rules: Rule, metadata: Metadata | None = None, **fields: Any) -> Any:
-    """What rules make of an Avro record."""
+    """Return an Avro record after the rules."""
     value = {"s": "x", "i": 1, "u": None, "l": ["A"], "b": b"b", **fields}
     data = run(AVRO, "AVRO", value, *rules, metadata=metadata)
     return get_format("avro").codec(get_format("avro").parse(AVRO.encode(), {})).decode(data)
 
 
 def test_fields_of_avro_records() -> None:
-    """Every primitive value in a field is visited, in maps, unions and records inside as well; enums are not."""
+    """Every primitive value in a field is visited, also in maps, unions and nested records. Enums are not."""
     rule = transform("typeName == 'STRING' ; value + '.' + fullName", "CEL_FIELD")
     inner = {"s": "y", "i": 1, "u": {"k": "v"}, "l": [], "b": b"", "r": None}
     record = avro(rule, u="z", r=inner)
@@ -213,26 +213,26 @@ def test_fields_of_avro_records() -> None:
 
 
 def test_tags_choose_fields() -> None:
-    """A rule with tags sees fields with one of them, by the schema's text or its metadata."""
+    """A rule with tags applies to fields with one of them, from the schema's text or its metadata."""
     rule = transform("value + '!'", "CEL_FIELD", tags=["PII", "OTHER"])
     assert avro(rule, u="z") == {"s": "x!", "i": 1, "u": "z", "l": ["A"], "b": b"b", "r": None}
     assert avro(rule, u="z", metadata=Metadata(tags={"n.R.u": ["OTHER"]}))["u"] == "z!"
 
 
 def test_later_rules_for_the_same_tags_are_left_out() -> None:
-    """Of two transformations of one type for the same tags the first alone runs; conditions all do."""
+    """Of two transformations of one type for the same tags only the first runs. All conditions run."""
     rule = transform("value + '!'", "CEL_FIELD", tags=["PII"])
     assert avro(rule, rule)["s"] == "x!"
     twice = transform("value + '!'", "CEL_FIELD")
     assert avro(transform("typeName == 'STRING' ; value + '!'", "CEL_FIELD"), rule)["s"] == "x!!"
     with pytest.raises(RuleFailed):
-        avro(twice)  # numbers take no text
+        avro(twice)  # a number field refuses text
     with pytest.raises(RuleFailed, match=r"n\.R\.s"):
         avro(condition("true", "CEL_FIELD", tags=["PII"]), condition("value == 'y'", "CEL_FIELD", tags=["PII"]))
 
 
 def test_the_branch_of_a_union_is_kept() -> None:
-    """A value that says its branch keeps it while it fits, and loses it when a rule makes another type of it."""
+    """A value with a branch name keeps it while it fits, and loses it when a rule changes its type."""
     rule = transform("typeName == 'STRING' ; value + '!'", "CEL_FIELD")
     assert avro(rule, u=("string", "z"))["u"] == "z!"
     assert avro(transform("name == 'u' ; null", "CEL_FIELD"), u=("string", "z"))["u"] is None
@@ -259,7 +259,7 @@ JSON_SCHEMA: dict[str, Any] = {
 
 
 def test_fields_of_json_values() -> None:
-    """Members are visited below lists, references, and the branches of combined schemas a value takes."""
+    """Members are visited in lists, references, and the branches of combined schemas that match the value."""
     value = {
         "a": "a",
         "b": [1, 2],
@@ -279,12 +279,12 @@ def test_fields_of_json_values() -> None:
     ints = transform("typeName == 'INT' ; value + 1", "CEL_FIELD")
     assert write_value(value, ints, schema=JSON_SCHEMA)["b"] == [2, 3]
     assert write_value({"a": None}, named, schema=JSON_SCHEMA) == {"a": None}
-    with pytest.raises(RuleFailed, match=r"\$\.b"):  # each item counts
+    with pytest.raises(RuleFailed, match=r"\$\.b"):  # each item is checked
         write_value(value, condition("typeName != 'INT' || value < 2", "CEL_FIELD"), schema=JSON_SCHEMA)
 
 
 def test_endless_schemas_end() -> None:
-    """A reference that leads to itself, or values as deep as they are allowed, end in the rule's failure or well."""
+    """A circular reference is followed as deep as the value. A value that is nested too deeply fails the rule."""
     rule = transform("typeName == 'STRING' ; value", "CEL_FIELD")
     loop = {"properties": {"a": {"$ref": "#/definitions/A"}}, "definitions": {"A": {"allOf": [{"$ref": "#"}]}}}
     assert write_value({"a": {"a": "x"}}, rule, schema=loop) == {"a": {"a": "x"}}
@@ -296,12 +296,12 @@ def test_endless_schemas_end() -> None:
 
 
 def test_schemas_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of forty schemas refers to the next one twice: what is looked at is counted."""
+    """Forty schemas that each refer twice to the next one exceed the limit of steps, and the rule fails."""
     monkeypatch.setattr(json_fields, "MAX_STEPS", 20_000)
     twice = {f"S{at}": {"allOf": [{"$ref": f"#/definitions/S{at + 1}"}] * 2} for at in range(40)}
     definitions = {**twice, "S40": {"type": "object", "properties": {"a": {"type": "string"}}}}
     text = json.dumps({"$ref": "#/definitions/S0", "definitions": definitions})
-    parsed = get_format("json").parse(text.encode(), {}, strict=False)  # as serdes read what registries have
+    parsed = get_format("json").parse(text.encode(), {}, strict=False)  # as serdes parse registered schemas
     context = RuleContext(Rule("r"), RuleMode.WRITE, (), 0, RecordContext("s"), ResolvedSchema("{}"))
     with pytest.raises(RuleFailed, match="more than 20000 times"):
         json_fields.json_walk(parsed)(context, lambda _, value: value, {"a": "x"})
@@ -328,7 +328,7 @@ ORDER: dict[str, Any] = {
 
 
 def test_messages_in_expressions() -> None:
-    """Fields have the types CEL has for them; what is not set reads as its default, and `has` tells."""
+    """Fields have their CEL types. Unset fields read as defaults, and `has` distinguishes them."""
     for expr in (
         "message.id == 7 && message.number == 4000000000u && message.kind == 1 && message.price == 0.5",
         "message.at == timestamp('2026-01-02T03:04:05.000006Z') && message.took == duration('1.5s')",
@@ -343,7 +343,7 @@ def test_messages_in_expressions() -> None:
 
 
 def test_transformations_of_messages() -> None:
-    """A map becomes the message: null and what is left out are not set, and nothing of another type is taken."""
+    """A map becomes the message. Null and missing fields are not set, and values of another type are refused."""
     expr = """{'id': message.id + 1, 'at': message.at + message.took, 'took': message.took, 'lines': message.lines,
                'raw': message.raw, 'number': message.number, 'note': null, 'unknown': 1, 'kind': 1,
                'counts': message.counts}"""
@@ -369,7 +369,7 @@ def test_transformations_of_messages() -> None:
 
 
 def test_fields_of_messages() -> None:
-    """Set fields are visited, elements of lists and maps one by one, timestamps whole."""
+    """Set fields are visited, also each element of lists and maps. A timestamp is one value."""
     message = proto(ORDER, transform("typeName == 'STRING' ; value + '/' + fullName", "CEL_FIELD"))
     assert message.note == "n/shop.Order.note"
     assert message.first.text == "f/shop.Line.text"
@@ -384,7 +384,7 @@ def test_fields_of_messages() -> None:
 
 
 def test_messages_handed_in_are_not_changed() -> None:
-    """Rules work on a copy."""
+    """Rules work on a copy of the message."""
     message: Message = proto(ORDER)
     before = message.SerializeToString(deterministic=True)
     proto(message, transform("'*'", "CEL_FIELD", tags=["PII"]))  # type: ignore[arg-type]
@@ -392,7 +392,7 @@ def test_messages_handed_in_are_not_changed() -> None:
 
 
 def test_messages_read() -> None:
-    """Rules for reading see the fields of what was read."""
+    """Rules for reading are applied to the fields of a message that was read."""
     registry = RuledRegistry()
     rule = Rule("r", mode="READ", type="CEL_FIELD", tags=["PII"], expr="'*'")
     registry.add("t-value", PROTO, schemaType="PROTOBUF", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule])))
@@ -416,7 +416,7 @@ def test_messages_read() -> None:
     ],
 )
 def test_functions(function: str, good: list[str], bad: list[str]) -> None:
-    """The functions beside the standard ones, as methods and as functions."""
+    """The additional functions work as methods and as functions."""
     for text in good:
         assert holds({"x": text}, f"message.x.{function}() && {function}(message.x)"), text
     for text in bad:
@@ -436,7 +436,7 @@ def test_functions(function: str, good: list[str], bad: list[str]) -> None:
     ],
 )
 def test_format(expr: str, text: str) -> None:
-    """Values in text, by the letters of printf."""
+    """`format` writes values by the letters of printf."""
     assert write_value({"t": "ü"}, transform(f"{{'t': {expr}}}")) == {"t": text}
 
 
@@ -444,7 +444,7 @@ def test_format(expr: str, text: str) -> None:
     "expr", ["'%s'.format([])", "'%'.format([])", "'%q'.format([1])", "'%d'.format(['1'])", "''.format([1])"]
 )
 def test_format_refuses(expr: str) -> None:
-    """Too few values, too many, and letters that are none or not for the value."""
+    """`format` refuses too few or too many values, unknown letters, and letters that do not fit the value."""
     assert not holds({}, f"{expr} == ''")
 
 
@@ -462,6 +462,6 @@ def test_format_refuses(expr: str) -> None:
     ],
 )
 def test_hostile_expressions_fail(expr: str) -> None:
-    """Whatever an expression is, it is its rule that fails, soon, and nothing else."""
+    """A hostile expression fails its rule in time and has no other effect."""
     with pytest.raises(RuleFailed):
         write_value({"a": "a" * 200 + "!"}, condition(expr))

@@ -1,4 +1,4 @@
-"""Which rules may run: none unless somebody said so, those of others within bounds, those of one's own without."""
+"""Which rules run: none by default, untrusted ones within limits, trusted ones without."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OLD = b'\0\0\0\0\1{"a":1}'
 
 
 def migrating(expr: str, **more: Any) -> RuledRegistry:
-    """Two versions, and a rule that brings values to the second."""
+    """Return a registry with two versions, and a rule that migrates values to the second."""
     rule = Rule("up", mode="UPGRADE", type="JSONATA", expr=expr, **more)
     registry = RuledRegistry()
     registry.add("t-value", "{}", schemaType="JSON")
@@ -30,20 +30,20 @@ def migrating(expr: str, **more: Any) -> RuledRegistry:
 
 
 def registry_with(rule: Rule) -> RuledRegistry:
-    """One version with a rule for records."""
+    """Return a registry with one version and a domain rule."""
     registry = RuledRegistry()
     registry.add("t-value", "{}", schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule])))
     return registry
 
 
 def read(registry: RuledRegistry, rules: Rules | None) -> Any:
-    """The first record, read as the newest version."""
+    """Return the first record, read as the newest version."""
     return JsonDeserializer(registry.client(), use_latest=True, rules=rules)(OLD, topic="t")
 
 
 @pytest.mark.parametrize("on_failure", [None, "NONE"])
 def test_no_rule_runs_unless_rules_are_given(on_failure: str | None) -> None:
-    """Without `rules` a record that needs one is refused, and no action of the rule makes a pass of that."""
+    """Without `rules` a record that needs a rule is refused, also if the rule's `on_failure` action is NONE."""
     registry = migrating("{'b': a}", on_failure=on_failure)
     with pytest.raises(RulesRefused, match=r"'up'.*rules=Rules"):
         read(registry, None)
@@ -56,12 +56,12 @@ def test_no_rule_runs_unless_rules_are_given(on_failure: str | None) -> None:
 
 
 def write(registry: RuledRegistry) -> Any:
-    """A record, written without saying anything about rules."""
+    """Return a record that was written without the argument `rules`."""
     return JsonSerializer(registry.client(), use_latest=True)({"a": 1}, topic="t")
 
 
 def test_schemas_without_rules_need_no_choice() -> None:
-    """Rules of the other direction, disabled ones and none at all stop nobody."""
+    """Without `rules`, schemas work that have no rules, disabled rules, or rules of the other direction."""
     registry = registry_with(Rule("r", kind="CONDITION", mode="READ", type="CEL", expr="true"))
     assert write(registry) == OLD
     assert read(registry_with(Rule("r", type="CEL", expr="false", disabled=True)), None) == {"a": 1}
@@ -71,13 +71,13 @@ def test_schemas_without_rules_need_no_choice() -> None:
     "expr", ["$match('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!', /^(?=a)(a+)+$/)", "[1..10000].[1..10000]", "$pad('a', 2e9)"]
 )
 def test_hostile_migrations_fail_in_time(expr: str) -> None:
-    """A rule that asks for hours or gigabytes is its rule's failure after the time it was given."""
+    """A rule that would take hours or gigabytes fails within its time limit."""
     with limit_time(60, time.monotonic), pytest.raises(RuleFailed, match="takes more than"):
         read(migrating(expr), Rules(limits=ExpressionLimits(seconds=0.5, memory=64 << 20)))
 
 
 def test_only_trusted_rules_run_if_one_says_so() -> None:
-    """Rules that one does not trust run within bounds, or are refused."""
+    """Untrusted rules run within limits; with `trusted_only` they are refused."""
     registry = registry_with(Rule("mine", mode="READ", type="CEL", expr="{'b': message.a}"))
     for rules in (Rules(), Rules(trusts=lambda rule: rule.name == "mine", trusted_only=True)):
         assert read(registry, rules) == {"b": 1}
@@ -88,7 +88,7 @@ def test_only_trusted_rules_run_if_one_says_so() -> None:
 
 
 def test_bounds_are_for_others() -> None:
-    """What goes beyond the bounds in a stranger's rule may go on in one's own."""
+    """An expression that exceeds the limits in an untrusted rule succeeds in a trusted one."""
     slow = "$sum([1..200000])"
     tight = ExpressionLimits(seconds=0.001)
     with pytest.raises(RuleFailed, match="takes more than"):
@@ -97,7 +97,7 @@ def test_bounds_are_for_others() -> None:
 
 
 def test_signatures() -> None:
-    """A signature holds for what a rule does, written as registries write it, and for nothing else."""
+    """A signature stays valid when a registry writes out defaults, and becomes invalid when the rule changes."""
     author, stranger = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     public = author.public_key().public_bytes_raw()
     rule = Rule("r", mode="UPGRADE", type="JSONATA", expr="{'b': a}", tags=["b", "a"], params={"p": "1"})
@@ -117,7 +117,7 @@ def test_signatures() -> None:
 
 
 def test_signed_rules_of_a_registry() -> None:
-    """With `trusted_only`, what authors signed runs, and what somebody else put into the registry does not."""
+    """With `trusted_only`, signed rules run, and rules that another user put into the registry are refused."""
     author = Ed25519PrivateKey.generate()
     rules = Rules(trusts=SignedBy(author.public_key().public_bytes_raw()), trusted_only=True)
     own = sign_rule(Rule("up", mode="UPGRADE", type="JSONATA", expr="{'b': a}"), author)

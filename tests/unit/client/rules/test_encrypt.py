@@ -1,4 +1,4 @@
-"""Encryption by rules: keys made, found, rotated and shared, and what stands on the wire."""
+"""Encryption by rules: keys are created, found, rotated and shared; and the bytes on the wire."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DAY = 24 * 60 * 60 * 1000
 
 
 def registry_with(phase: str = "domain_rules", params: dict[str, str] | None = None, **more: Any) -> RuledRegistry:
-    """A registry with a version that encrypts."""
+    """Return a registry with a version that encrypts."""
     kind = "ENCRYPT" if phase == "domain_rules" else "ENCRYPT_PAYLOAD"
     rule = Rule(**{"name": "r", "type": kind, "tags": ["PII"], "params": PARAMS | (params or {}), **more})
     registry = RuledRegistry()
@@ -48,24 +48,24 @@ def registry_with(phase: str = "domain_rules", params: dict[str, str] | None = N
 
 
 def write(registry: RuledRegistry, value: Any = VALUE, rules: Rules | None = None, topic: str = "t") -> bytes:
-    """One record."""
+    """Return one record as bytes."""
     serialize = AvroSerializer(registry.client(), use_latest=True, rules=rules or Rules(CONFIG))
     return cast("bytes", serialize(value, topic=topic))
 
 
 def read(registry: RuledRegistry, data: bytes, rules: Rules | None = None, topic: str = "t") -> Any:
-    """What it holds."""
+    """Return the value of a record."""
     return AvroDeserializer(registry.client(), rules=rules or Rules(CONFIG))(data, topic=topic)
 
 
 def bare(registry: RuledRegistry, data: bytes) -> Any:
-    """What stands on the wire."""
+    """Return the value of a record as it is on the wire, without decryption."""
     return read(registry, data, Rules(enabled=False))
 
 
 @pytest.mark.parametrize("algorithm", kms.ALGORITHMS)
 def test_fields(algorithm: str) -> None:
-    """The first writer makes both keys; text is base64 on the wire, null is null, and readers get back what was."""
+    """The first writer creates both keys. Text is base64 on the wire, null stays null, and readers get the original."""
     registry = registry_with(params={"encrypt.dek.algorithm": algorithm})
     data = write(registry)
     wire_value = bare(registry, data)
@@ -82,7 +82,7 @@ def test_fields(algorithm: str) -> None:
 
 
 def test_payloads() -> None:
-    """The whole payload is encrypted, behind the id."""
+    """The whole payload after the id is encrypted."""
     registry = registry_with("encoding_rules")
     data = write(registry)
     plain = write(registry, rules=Rules(enabled=False))
@@ -92,7 +92,7 @@ def test_payloads() -> None:
 
 
 def test_only_text_and_bytes() -> None:
-    """Numbers cannot be encrypted: the writer is told, readers leave them alone."""
+    """Encrypting a number raises an error. Readers leave numbers unchanged."""
     registry = registry_with(tags=["NUMBER"])
     with pytest.raises(RuleFailed, match=r"R\.n: only text and bytes"):
         write(registry)
@@ -101,7 +101,7 @@ def test_only_text_and_bytes() -> None:
 
 
 def test_rotation() -> None:
-    """A data key older than it may be is replaced by the next record; old records say which key they need."""
+    """The next record replaces an expired data key. Old records name the version of their key."""
     registry = registry_with(params={"encrypt.dek.expiry.days": "1"})
     clock = [0]
     rules = Rules(CONFIG, now=lambda: clock[0])
@@ -116,7 +116,7 @@ def test_rotation() -> None:
 
 
 def test_an_old_key_is_better_than_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a new data key cannot be made the expired one goes on."""
+    """If a new data key cannot be created, the expired one is used."""
     registry = registry_with(params={"encrypt.dek.expiry.days": "1"})
     write(registry, rules=Rules(CONFIG, now=lambda: 0))
 
@@ -129,7 +129,7 @@ def test_an_old_key_is_better_than_none(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_shared_keys() -> None:
-    """With a shared KEK the registry makes the data key and says it, so a client needs no secret."""
+    """With a shared KEK the registry creates the data key and returns it in plain, so a client needs no secret."""
     registry = registry_with()
     material = b64encode(kms.new_material("AES256_GCM")).decode()
     registry.keks["kek"] = {"name": "kek", "kmsType": "local-kms", "kmsKeyId": "key", "shared": True}
@@ -145,7 +145,7 @@ def test_shared_keys() -> None:
 
 
 def test_another_writer_was_faster() -> None:
-    """A key that appears between look and making is used."""
+    """A key that another writer creates between lookup and creation is used."""
     registry = registry_with()
     write(registry)
     kek, deks = registry.keks.pop("kek"), registry.deks.pop(("kek", "t-value", "AES256_GCM"))
@@ -175,13 +175,13 @@ def test_another_writer_was_faster() -> None:
     ],
 )
 def test_parameters_that_make_no_sense(params: dict[str, str], why: str) -> None:
-    """A rule says what is wrong with it."""
+    """Invalid parameters of a rule are reported."""
     with pytest.raises(RuleFailed, match=why):
         write(registry_with(params=params))
 
 
 def test_what_cannot_be_read() -> None:
-    """Without the secret, the key, or the subject, with another secret, and for what was never encrypted."""
+    """Reading fails without the secret, the key or the subject, with another secret, and for unencrypted data."""
     registry = registry_with(on_failure="ERROR,ERROR")
     data = write(registry)
     plain = write(registry, rules=Rules(enabled=False))
@@ -208,7 +208,7 @@ def test_what_cannot_be_read() -> None:
 
 
 def test_readers_without_access_may_see_the_cipher() -> None:
-    """The usual pair of actions: writers must encrypt, readers who cannot decrypt see what is there."""
+    """With actions `ERROR,NONE`, writers must encrypt, and readers that cannot decrypt get the encrypted text."""
     registry = registry_with(on_failure="ERROR,NONE")
     data = write(registry)
     assert read(registry, data, Rules()) == bare(registry, data)
@@ -235,7 +235,7 @@ daead.register()
 
 
 def tink(algorithm: str, material: bytes) -> Any:
-    """The vendor's cipher of a key."""
+    """Return Tink's cipher for a key."""
     template = (
         daead.deterministic_aead_key_templates.AES256_SIV
         if algorithm == "AES256_SIV"
@@ -250,7 +250,7 @@ def tink(algorithm: str, material: bytes) -> Any:
 @given(text=st.binary(max_size=100))
 @settings(max_examples=scale_examples(30))
 def test_ciphers_agree_with_tink(algorithm: str, text: bytes) -> None:
-    """Each reads what the other wrote."""
+    """Tink and Stele decrypt each other's ciphertexts."""
     material = kms.new_material(algorithm)
     ours, theirs = ciphers.make_cipher(algorithm, material), tink(algorithm, material)
     if algorithm == "AES256_SIV":
@@ -264,7 +264,7 @@ def test_ciphers_agree_with_tink(algorithm: str, text: bytes) -> None:
 @given(material=st.binary(max_size=80), data=st.binary(max_size=40))
 @settings(max_examples=scale_examples(100))
 def test_keys_and_texts_that_are_none(material: bytes, data: bytes) -> None:
-    """Arbitrary bytes as key or cipher are a DecodeError."""
+    """Arbitrary bytes as key or ciphertext raise `DecodeError`."""
     for algorithm in kms.ALGORITHMS:
         try:
             cipher = ciphers.make_cipher(algorithm, material)
@@ -275,7 +275,7 @@ def test_keys_and_texts_that_are_none(material: bytes, data: bytes) -> None:
 
 
 def test_keys_may_have_more_fields() -> None:
-    """Tink writes a version or parameters before the key; they are passed over."""
+    """A version or parameters before the key in Tink's key message are skipped."""
     material = kms.new_material("AES128_GCM")
     assert (
         ciphers.make_cipher("AES128_GCM", b"\x08\x00" + material).decrypt(

@@ -1,4 +1,4 @@
-"""Which rules run, in which order, and what comes after them."""
+"""Which rules run, in which order, and which actions follow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = '{"type":"record","name":"R","fields":[{"name":"s","type":"string","con
 
 
 class Append(RuleExecutor):
-    """Appends its expression to s; fails for `fail`, returns nothing for `none`."""
+    """Appends its expression to the field `s`. It fails for `fail` and returns None for `none`."""
 
     def run(self, context: RuleContext, value: Any) -> Any:
         if context.rule.expr == "fail":
@@ -31,7 +31,7 @@ class Append(RuleExecutor):
 
 
 class Note(RuleAction):
-    """Writes down what it saw."""
+    """Records the arguments of its calls."""
 
     seen: list[tuple[str, Any, str | None]] = []  # noqa: RUF012 - shared on purpose
 
@@ -43,12 +43,12 @@ RULES = Rules(executors={"APPEND": Append}, actions={"NOTE": Note})
 
 
 def rule(expr: str, mode: str = "WRITEREAD", **more: Any) -> Rule:
-    """A rule of the type APPEND, named by its expression."""
+    """Return a rule of the type APPEND, named by its expression."""
     return Rule(**{"name": expr, "mode": mode, "type": "APPEND", "expr": expr, **more})
 
 
 def subject_with(*rules: Rule, enable_at: str | None = None) -> RuledRegistry:
-    """A registry with one version with these domain rules."""
+    """Return a registry that has one version with these domain rules."""
     registry = RuledRegistry()
     rule_set = RuleSet(domain_rules=list(rules), enable_at=enable_at)
     registry.add("t-value", SCHEMA, ruleSet=msgspec.to_builtins(rule_set))
@@ -56,28 +56,28 @@ def subject_with(*rules: Rule, enable_at: str | None = None) -> RuledRegistry:
 
 
 def write_value(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
-    """What rules make of 'x' on the way out."""
+    """Return what rules make of 'x' when it is written."""
     data = AvroSerializer(registry.client(), use_latest=True, rules=rules)({"s": "x"}, topic="t", **call)
     plain: str = AvroDeserializer(registry.client(), rules=Rules(enabled=False))(data)["s"]
     return plain
 
 
 def read(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
-    """What rules make of 'x' on the way in."""
+    """Return what rules make of 'x' when it is read."""
     data = AvroSerializer(registry.client(), use_latest=True, rules=Rules(enabled=False))({"s": "x"}, topic="t")
     text: str = AvroDeserializer(registry.client(), rules=rules)(data, topic="t", **call)["s"]
     return text
 
 
 def test_order_and_modes() -> None:
-    """Rules for writing run first to last, rules for reading last to first, and each only in its modes."""
+    """Rules run first to last when writing, last to first when reading, and only in their modes."""
     registry = subject_with(rule("a"), rule("b", "WRITE"), rule("c", "READ"), rule("d"))
     assert write_value(registry) == "xabd"
     assert read(registry) == "xdca"
 
 
 def test_generic_deserializers_run_rules_too() -> None:
-    """The deserializer of any format runs the rules of each."""
+    """`Deserializer` runs the rules of the schema of each format."""
     registry = subject_with(rule("a", "READ"))
     data = AvroSerializer(registry.client(), use_latest=True)({"s": "x"}, topic="t")
     assert Deserializer(registry.client(), rules=RULES)(data, topic="t") == {"s": "xa"}
@@ -85,7 +85,7 @@ def test_generic_deserializers_run_rules_too() -> None:
 
 @pytest.mark.parametrize("enable_at", ["SERVER", "GATEWAY"])
 def test_disabled(enable_at: str) -> None:
-    """Disabled rules do not run, nor those enabled elsewhere only; an override has the last word."""
+    """Disabled rules do not run, nor rules that are enabled only elsewhere. An override takes precedence."""
     assert write_value(subject_with(rule("a", disabled=True), rule("b"))) == "xb"
     elsewhere = subject_with(rule("a"), enable_at=enable_at)
     assert write_value(elsewhere) == "x"
@@ -96,7 +96,7 @@ def test_disabled(enable_at: str) -> None:
 
 
 def test_failures() -> None:
-    """Whatever an executor raises becomes the failure of its rule, with its cause; nothing as a result is one too."""
+    """Every error of an executor becomes the failure of its rule, with its cause. A result of None is a failure too."""
     with pytest.raises(RuleFailed, match="'fail' failed: ZeroDivisionError: boom") as caught:
         write_value(subject_with(rule("fail")))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -110,7 +110,7 @@ def test_failures() -> None:
 
 
 def test_actions() -> None:
-    """NONE goes on with the value before the rule; a pair names an action for each direction; success has one too."""
+    """NONE keeps the value before the rule, a pair names one action for each direction, and a success has an action."""
     registry = subject_with(rule("fail", on_failure="NONE,ERROR"), rule("b"))
     assert write_value(registry) == "xb"
     with pytest.raises(RuleFailed):
@@ -126,14 +126,14 @@ def test_actions() -> None:
 
 
 def test_unknown_types() -> None:
-    """A type nobody runs is a failure, after which no more rules run."""
+    """A rule of an unknown type fails, and later rules do not run."""
     with pytest.raises(RuleFailed, match="nothing runs rules of type 'WHO'"):
         write_value(subject_with(rule("a", type="WHO")))
     assert write_value(subject_with(rule("a", type="WHO", on_failure="NONE"), rule("b"))) == "x"
 
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing library is no failure of the rule, and no action hides it."""
+    """A missing library raises `NotInstalled`, whatever the rule's action is."""
 
     class Missing:
         def load(self) -> type:
@@ -145,7 +145,7 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_executors_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a package installs in the group `stele.rules` runs rules of its name."""
+    """An executor in the entry point group `stele.rules` runs rules of its name."""
 
     class Point:
         def load(self) -> type:
@@ -156,7 +156,7 @@ def test_executors_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_dead_letters_when_reading() -> None:
-    """A record that cannot be read goes on as it came, with its story in headers, and the reader hears of it."""
+    """An unreadable record is sent on unchanged with the failure in headers, and the reader raises."""
     letters: list[DeadLetter] = []
     rules = Rules({"dlq.topic": "dead"}, executors={"APPEND": Append}, dead_letters=letters.append)
     registry = subject_with(rule("fail", "READ", on_failure="DLQ"))
@@ -173,11 +173,11 @@ def test_dead_letters_when_reading() -> None:
     assert headers["__rule.subject"] == b"t-value"
     assert headers["__rule.topic"] == b"t"
     assert b"boom" in (headers["__rule.exception"] or b"")
-    assert read(registry, rules, headers=letter.headers) == "x"  # read again, the rule is left out
+    assert read(registry, rules, headers=letter.headers) == "x"  # when read again, the rule is skipped
 
 
 def test_dead_letters_when_writing() -> None:
-    """A value goes as JSON, without what would have been encrypted; the topic may be a parameter of the rule."""
+    """A value is sent as JSON with fields to encrypt redacted. The topic may be a parameter of the rule."""
     letters: list[DeadLetter] = []
     rules = Rules(executors={"APPEND": Append}, dead_letters=letters.append)
     secret = Rule("secret", mode="WRITE", type="ENCRYPT", tags=["PII"])
@@ -204,14 +204,14 @@ def test_keys_as_dead_letters() -> None:
 
 
 def test_registered_schemas_bring_their_rules() -> None:
-    """A schema given as text runs the rules of the version it was found as."""
+    """For a schema given as text, the rules of the matching registered version run."""
     registry = subject_with(rule("a", "WRITE"))
     data = AvroSerializer(registry.client(), SCHEMA, rules=RULES)({"s": "x"}, topic="t")
     assert AvroDeserializer(registry.client())(data) == {"s": "xa"}
 
 
 def test_versions_by_metadata_and_id() -> None:
-    """A serializer may choose its version by properties or by id, a deserializer its reader's by properties."""
+    """A serializer selects its version by properties or by id, a deserializer its reader by properties."""
     registry = RuledRegistry()
     for mark in ("one", "two"):
         rule_set = RuleSet(domain_rules=[rule(mark)])
@@ -226,7 +226,7 @@ def test_versions_by_metadata_and_id() -> None:
 
 
 def test_deserializers_with_rules_can_be_pickled() -> None:
-    """A copy in another process runs the same rules."""
+    """A pickled deserializer runs the same rules."""
     registry = subject_with(rule("a", "READ"))
     data = AvroSerializer(registry.client(), use_latest=True, rules=RULES)({"s": "x"}, topic="t")
     snapshot = registry.client().snapshot(ids=[1])
@@ -235,7 +235,7 @@ def test_deserializers_with_rules_can_be_pickled() -> None:
 
 
 def test_without_the_extra() -> None:
-    """Serdes work without the libraries for rules; the first rule that needs one says what to install."""
+    """Serdes work without the libraries for rules. The first rule that needs one names the package to install."""
     code = """
 import sys
 for name in ("celpy", "lark", "jsonata", "cryptography"):

@@ -1,4 +1,4 @@
-"""Values on their way between versions: which rules, in which direction, by which expressions."""
+"""Migration rules between versions: which rules run, in which direction, with which expressions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 def schema(name: str) -> str:
-    """A record with one field of that name, and bytes and a date that expressions have no words for."""
+    """Return a record schema with one field of that name, and a bytes and a date field, unknown to JSONata."""
     fields = [
         {"name": name, "type": "string"},
         {"name": "raw", "type": "bytes"},
@@ -27,17 +27,20 @@ def schema(name: str) -> str:
 
 
 def rename(mode: str, before: str, after: str) -> Rule:
-    """A rule that gives the field another name."""
+    """Return a rule that renames the field."""
     return Rule(mode, mode=mode, type="JSONATA", expr=f"{{'{after}': {before} & '>', 'raw': raw, 'day': day}}")
 
 
 def renaming_registry() -> RuledRegistry:
-    """Versions a, b, c, d of one field; b has no rules, the way from b to c and d has, in both directions."""
+    """Return a registry with versions a, b, c, d of one field.
+
+    b has no rules. The steps from b to c and from c to d have rules in both directions.
+    """
     registry = RuledRegistry()
     for index, name in enumerate(NAMES):
         before = "a" if name == "c" else NAMES[index - 1]
         rules = [rename("UPGRADE", before, name), rename("DOWNGRADE", name, before)] if index > 1 else []
-        text = schema("a" if name == "b" else name)  # b is a again, by other properties
+        text = schema("a" if name == "b" else name)  # b has the text of a, with other properties
         more = {
             "metadata": msgspec.to_builtins(Metadata(properties={"mark": name})),
             "ruleSet": msgspec.to_builtins(RuleSet(migration_rules=rules)),
@@ -47,13 +50,13 @@ def renaming_registry() -> RuledRegistry:
 
 
 def write(registry: RuledRegistry, mark: str, name: str) -> Any:
-    """A record of a version."""
+    """Return a record of a version."""
     value = {name: "x", "raw": b"\0", "day": 3}
     return AvroSerializer(registry.client(), use_metadata={"mark": mark})(value, topic="t")
 
 
 def test_upgrades_go_version_by_version() -> None:
-    """A reader of the newest version sees old records after the rules of each version between."""
+    """A reader of the newest version gets old records after the rules of each version in between."""
     registry = renaming_registry()
     for kind in (AvroDeserializer, Deserializer):
         record = kind(registry.client(), use_latest=True, rules=Rules())(write(registry, "a", "a"), topic="t")
@@ -63,15 +66,15 @@ def test_upgrades_go_version_by_version() -> None:
 
 
 def test_downgrades_go_back() -> None:
-    """A reader of an old version sees new records after the rules of the versions left, newest first."""
+    """A reader of an old version gets new records after the rules of the newer versions, newest first."""
     registry = renaming_registry()
     reader = AvroDeserializer(registry.client(), use_metadata={"mark": "a"}, rules=Rules())
     assert reader(write(registry, "d", "d"), topic="t")["a"] == "x>>"
-    assert reader(write(registry, "b", "a"), topic="t")["a"] == "x"  # no rules between: resolved as ever
+    assert reader(write(registry, "b", "a"), topic="t")["a"] == "x"  # no rules in between: resolved by Avro alone
 
 
 def test_snapshots_migrate_too() -> None:
-    """What a client can do a snapshot with all versions can."""
+    """A snapshot with all versions migrates like a client."""
     registry = renaming_registry()
     snapshot = registry.client().snapshot(subjects=["t-value"])
     data = write(registry, "a", "a")
@@ -82,7 +85,7 @@ def test_snapshots_migrate_too() -> None:
 
 
 def test_migrations_come_before_other_rules() -> None:
-    """Rules for reading, and validation, see the value of the reader's version."""
+    """Rules for reading, and validation, get the value in the reader's version."""
     registry = RuledRegistry()
     registry.add("t-value", '{"type":"object","required":["a"]}', schemaType="JSON")
     up = Rule("up", mode="UPDOWN", type="JSONATA", expr="{'b': a}")
@@ -98,7 +101,7 @@ def test_migrations_come_before_other_rules() -> None:
 
 
 def test_records_of_other_subjects_are_not_migrated() -> None:
-    """Migrations are those of the subject that holds the writer's schema."""
+    """Migration rules apply only if the subject holds the writer's schema."""
     registry = renaming_registry()
     foreign = registry.add("u-value", schema("d"))
     data = foreign.to_bytes(5, "big") + b"\2x\2\0\6"
@@ -119,7 +122,7 @@ def test_records_of_other_subjects_are_not_migrated() -> None:
     ],
 )
 def test_hostile_expressions_fail(expr: str) -> None:
-    """Whatever an expression is, it is its rule that fails."""
+    """A hostile expression fails its rule and has no other effect."""
     registry = RuledRegistry()
     registry.add("t-value", "{}", schemaType="JSON")
     rule = Rule("up", mode="UPGRADE", type="JSONATA", expr=expr)

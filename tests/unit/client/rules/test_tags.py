@@ -34,14 +34,14 @@ NAMES = st.text(alphabet="ab.", max_size=12)
     ],
 )
 def test_patterns(pattern: str, name: str, fits: bool) -> None:
-    """A star stays within a name, two cross dots, everything else is meant as it stands."""
+    """`*` stops at dots, `**` crosses them, and other characters match themselves."""
     assert matches_path(pattern, name) is fits
 
 
 @given(pattern=st.text(alphabet="ab.*?", max_size=8), name=NAMES)
 @settings(max_examples=scale_examples(300))
 def test_patterns_mean_the_expressions_they_abbreviate(pattern: str, name: str) -> None:
-    """The matcher agrees with the regular expression a pattern stands for."""
+    """The matcher agrees with the equivalent regular expression."""
     words = {"**": ".*", "*": "[^.]*", "?": "[^.]"}
     parts = re.findall(r"\*\*|.", pattern.replace("**.*", "**"))
     expression = "".join(words.get(part, re.escape(part)) for part in parts)
@@ -49,7 +49,7 @@ def test_patterns_mean_the_expressions_they_abbreviate(pattern: str, name: str) 
 
 
 def test_hostile_patterns_take_no_time() -> None:
-    """Dozens of stars, which a regular expression would try in all combinations, cost next to nothing."""
+    """A pattern of dozens of stars, which would make a regular expression backtrack, is matched quickly."""
     with limit_time(10):
         assert not matches_path("*a" * 60 + "**b", "a" * 3000)
 

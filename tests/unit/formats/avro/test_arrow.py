@@ -59,7 +59,7 @@ def test_types(kind: Any, expected: pa.DataType, *, nullable: bool) -> None:
 
 
 def test_docs_and_other_roots() -> None:
-    """Docs travel as metadata; what is no record becomes one column."""
+    """Docs become metadata; a root that is not a record becomes one column."""
     assert AVRO.arrow_schema(parse_with_field("int", doc="why")).field("f").metadata == {b"doc": b"why"}
     assert AVRO.arrow_schema(AVRO.parse(b'["null","int"]', {})) == pa.schema([pa.field("value", pa.int32())])
 
@@ -82,7 +82,7 @@ def test_an_example_fills_the_table() -> None:
 
 
 def test_fields() -> None:
-    """Fields of all depths with path, short type, default and doc; each use of a type is entered, recursion is not."""
+    """Fields of all depths have path, short type, default and doc; each use of a type is entered, recursion is not."""
     part = {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int", "default": 1, "doc": "d"}]}
     text = {
         "type": "record",

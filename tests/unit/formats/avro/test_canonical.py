@@ -47,7 +47,7 @@ CANONICAL = '{"name":"n.R","type":"record","fields":[{"name":"a","type":"bytes"}
     [(TextForm.PRINTED, PRINTED), (TextForm.NORMALIZED, NORMALIZED), (TextForm.CANONICAL, CANONICAL)],
 )
 def test_three_forms(form: TextForm, expected: str) -> None:
-    """What each form keeps, drops and sorts."""
+    """Each form keeps, drops and sorts the attributes that it should."""
     assert AVRO.canonical(AVRO.parse(TEXT, {}), form).decode() == expected
 
 
@@ -65,7 +65,7 @@ def test_three_forms(form: TextForm, expected: str) -> None:
     ],
 )
 def test_normalized_defaults(kind: object, default: str, expected: str) -> None:
-    """Numbers are spelled as values of their types, members stand in order."""
+    """NORMALIZED spells numbers as their types do, and sorts members of defaults."""
     text = f'{{"type":"record","name":"R","fields":[{{"name":"a","type":{json.dumps(kind)},"default":{default}}}]}}'
     normal = AVRO.canonical(AVRO.parse(text.encode(), {}), TextForm.NORMALIZED).decode()
     assert f'"default":{expected}}}' in normal
@@ -82,7 +82,7 @@ def test_normalized_defaults(kind: object, default: str, expected: str) -> None:
     ],
 )
 def test_identity(other: str, same: bool) -> None:
-    """Two schemas are one if Java calls them equal and their docs agree; the order of attributes has no meaning."""
+    """Two schemas have the same identity if Java calls them equal and their docs agree, in any order of attributes."""
     text = b'{"type":"record","name":"n.R","a":1,"b":{"x":2,"y":1},"fields":[]}'
     mine, theirs = (AVRO.identity_text(AVRO.parse(each, {})) for each in (text, other.encode()))
     assert (mine == theirs) is same
@@ -107,7 +107,7 @@ def test_identity(other: str, same: bool) -> None:
     ],
 )
 def test_identity_of_what_was_printed(text: str) -> None:
-    """A schema has the identity that it has by itself, also if it was printed before."""
+    """Printing a schema first does not change its identity text."""
     printed, other = (AVRO.parse(text.encode(), {}) for _ in range(2))
     AVRO.canonical(printed, TextForm.PRINTED)
     assert AVRO.identity_text(printed) == AVRO.identity_text(other)
@@ -134,13 +134,13 @@ def test_references_to_types_with_names_of_kinds(word: str) -> None:
 
 
 def test_rabin_is_big_endian() -> None:
-    """The fingerprint of "long" reads as Java prints it; the empty text gives the seed."""
+    """The fingerprint of "null" reads as Java prints it; the empty text has the initial value of the CRC."""
     assert AVRO.fingerprints(AVRO.parse(b'"null"', {}))["rabin"].hex() == "63dd24e7cc258f8a"
     assert rabin_fingerprint(b"").hex() == "c15d213aa4d7a795"
 
 
 def test_null_namespace_inside_another() -> None:
-    """`"namespace": ""` is honoured in the canonical form, where one Python library loses it."""
+    """The canonical form respects `"namespace": ""` inside another namespace; one Python library loses it."""
     inner = b'{"type":"fixed","name":"In","namespace":"","size":1}'
     text = b'{"type":"record","name":"o.X","fields":[{"name":"a","type":%s}]}' % inner
     assert b'"name":"In"' in AVRO.canonical(AVRO.parse(text, {}), TextForm.CANONICAL)
@@ -159,13 +159,13 @@ def test_null_namespace_inside_another() -> None:
     ],
 )
 def test_doubles_look_like_java(value: float, expected: str) -> None:
-    """The borders of Java's decimal notation."""
+    """Doubles at the limits of Java's decimal notation are printed as in Java."""
     assert format_double(value) == expected
 
 
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_integers_beyond_doubles_stay_as_they_are(kind: str) -> None:
-    """A default of 400 digits is printed in every form, and is an infinity as a value."""
+    """A default of 400 digits is printed in both forms, and becomes an infinity as a value."""
     number = 10**400
     field = {"name": "x", "type": kind, "default": number}
     schema = AVRO.parse(json.dumps({"type": "record", "name": "A", "fields": [field]}).encode(), {})
@@ -176,7 +176,7 @@ def test_integers_beyond_doubles_stay_as_they_are(kind: str) -> None:
 
 
 def test_strings_look_like_java() -> None:
-    """Control characters in upper-case hex, everything else as it is, backslashes never mistaken for escapes."""
+    """Control characters are escaped in upper-case hex, other characters stay, and backslashes are escaped."""
     assert to_java_json('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'
 
 
@@ -189,7 +189,7 @@ _SCALARS = st.one_of(
 
 @given(st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(_PARTS), inner)))
 def test_the_quick_encoder_writes_the_same(value: Any) -> None:
-    """Documents with and without doubles, and with texts that look like doubles or escapes."""
+    """The fast encoder writes the same as the slow one, also for texts that look like doubles or escapes."""
     parts: list[str] = []
     _write_value(value, parts.append)
     assert to_java_json(value) == "".join(parts)
@@ -197,7 +197,7 @@ def test_the_quick_encoder_writes_the_same(value: Any) -> None:
 
 @given(schemas())
 def test_what_is_printed_is_read_as_it_was(value: Any) -> None:
-    """`prints_faithfully`: nobody can tell the schema that was printed from the one that is read."""
+    """`prints_faithfully`: a schema and the one parsed from its printed text have equal forms and verdicts."""
     first = AVRO.parse(json.dumps(value).encode(), {})
     again = AVRO.parse(AVRO.canonical(first, TextForm.PRINTED), {}, strict=False)
     for form in TextForm:

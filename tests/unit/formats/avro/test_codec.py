@@ -1,4 +1,4 @@
-"""Avro data: what fits, what is refused, how it resolves."""
+"""Avro data: which data fit, which are rejected, how schemas are resolved."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123000, tzinfo=UTC)
     ],
 )
 def test_known_bytes(schema: Any, datum: Any, data: str) -> None:
-    """Values become the bytes the specification says, and come back."""
+    """Values are encoded to the bytes of the specification, and decoded to the same values."""
     codec = make_codec(schema)
     assert codec.validate(datum) == []
     assert codec.encode(datum).hex() == data
@@ -94,7 +94,7 @@ def test_known_bytes(schema: Any, datum: Any, data: str) -> None:
     ],
 )
 def test_misfits_are_refused_twice(schema: Any, datum: Any) -> None:
-    """What does not fit is refused by encode and by validate, with a sentence."""
+    """Both encode and validate reject data that do not fit, with a sentence."""
     codec = make_codec(schema)
     assert len(codec.validate(datum)) == 1
     with pytest.raises(EncodeError):
@@ -151,7 +151,7 @@ def test_paths() -> None:
     ],
 )
 def test_damaged_data(schema: Any, data: str, words: str) -> None:
-    """Damage is an error with words that name it, never another value."""
+    """Damaged data raise an error that names the damage, and never decode to another value."""
     with pytest.raises(DecodeError, match=words):
         make_codec(schema).decode(bytes.fromhex(data))
 
@@ -162,7 +162,7 @@ def make_record(*named: tuple[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_resolution() -> None:
-    """Promotion, reordering, dropped fields, aliases and fresh defaults."""
+    """Resolution promotes types, reorders and drops fields, follows aliases and makes new defaults."""
     writer = make_record(("a", "int"), ("gone", ["null", "string"]), ("old", "string"))
     reader = make_record(("new", "bytes"), ("a", ["null", "double"]), ("list", {"type": "array", "items": "int"}))
     reader["fields"][0]["aliases"] = ["old"]
@@ -177,7 +177,7 @@ def test_resolution() -> None:
 
 
 def test_resolution_of_enums_and_unions() -> None:
-    """Unknown symbols take the reader's default or fail; a branch that fits nothing fails only when it is met."""
+    """Unknown symbols become the reader's default or raise; a branch that does not fit fails only when it is read."""
     writer = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
     lenient = {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"}
     assert make_codec(writer, lenient).decode(b"\x02") == "A"

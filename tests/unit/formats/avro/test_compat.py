@@ -75,7 +75,7 @@ def test_each_rule(reader: Any, writer: Any, rule: str, path: str) -> None:
 
 
 def test_what_the_columns_say() -> None:
-    """Missing symbols, sizes and names stand in the columns, so that a dialect can build its own message."""
+    """Findings hold missing symbols, sizes and names, so that a dialect can build its own message."""
     (symbols,) = check_schemas(make_enum("A"), make_enum("C", "A", "B"))
     assert symbols.writer == "[B, C]"
     (size,) = check_schemas(make_fixed(4), make_fixed(8))
@@ -99,12 +99,12 @@ def test_what_the_columns_say() -> None:
     ],
 )
 def test_readable(reader: Any, writer: Any) -> None:
-    """Promotions, unions, enum defaults, aliases, and names that differ in their namespace only."""
+    """Promotions, unions, enum defaults, aliases, and names that differ only in their namespace are compatible."""
     assert check_schemas(reader, writer) == []
 
 
 def test_aliases_of_fields() -> None:
-    """An alias finds the writer's field; two matches are one ambiguity, even in a branch that was tried in vain."""
+    """An alias finds the writer's field; two matches are ambiguous, even in a union branch that does not fit."""
     new = make_record(("b", "int"))
     new["fields"][0]["aliases"] = ["a"]
     assert check_schemas(new, make_record(("a", "int"))) == []
@@ -129,7 +129,7 @@ def test_shared_types_are_reported_once() -> None:
 
 
 def test_recursive_types() -> None:
-    """A list compares with a list; a change inside the recursion is found."""
+    """A recursive record is compatible with itself, and a change inside the recursion is found."""
     old = make_record(("value", "long"), ("next", ["null", "R"]))
     new = make_record(("value", "int"), ("next", ["null", "R"]))
     assert check_schemas(old, new) == []
@@ -167,7 +167,7 @@ def test_logical_types_only_warn(reader: Any, writer: Any, *, warned: bool) -> N
 
 
 def test_rulesets() -> None:
-    """Confluent equals avro; avro-ruby resolves equal decimals whatever holds them; others are unknown."""
+    """`confluent` equals `avro`; `avro-ruby` resolves equal decimals of any type; other names are rejected."""
     fixed_decimal = {**make_fixed(4), "logicalType": "decimal", "precision": 9, "scale": 2}
     assert check_schemas(make_decimal(9, 2), fixed_decimal, "avro")[0].breaks
     assert check_schemas(make_decimal(9, 2), fixed_decimal, "confluent") == check_schemas(

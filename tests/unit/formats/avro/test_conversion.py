@@ -1,4 +1,4 @@
-"""Avro in neutral words and back: every type, and a loss for everything one side cannot say."""
+"""Conversion of Avro to the neutral model and back: every type, and a loss for everything that one side lacks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_model(schema: Any) -> tuple[Model, list[Loss]]:
 
 
 def write_schema(model: Model) -> tuple[Any, list[Loss]]:
-    """The schema of a model as a JSON value, seen to be valid."""
+    """Return the schema of a model as a JSON value. It is checked to be valid."""
     text, losses = AVRO.from_model(model)
     AVRO.parse(text, {})
     return json.loads(text), losses
@@ -66,7 +66,7 @@ def write_field(schema: Any, default: Any = ..., **rest: Any) -> tuple[RecordFie
 
 
 def summarize_losses(losses: list[Loss]) -> set[tuple[str, str, bool]]:
-    """(path, what, data) of each loss."""
+    """Return (path, what, data) of each loss."""
     return {(loss.path, loss.what, loss.data) for loss in losses}
 
 
@@ -102,7 +102,7 @@ def test_types_there_and_back(schema: Any, kind: Type) -> None:
 
 @pytest.mark.parametrize("name", ["timestamp-nanos", "local-timestamp-nanos"])
 def test_nanoseconds(name: str) -> None:
-    """Nanoseconds are kept; that 64 bits of them do not reach far is said, for other languages reach further."""
+    """Nanoseconds are kept. Their limited range in 64 bits is reported, because other languages have a greater one."""
     schema = {"type": "long", "logicalType": name}
     model, losses = read_model(schema)
     assert (model.root, losses) == (Timestamp(TimeUnit.NANO, utc=name[0] == "t"), [])
@@ -112,7 +112,7 @@ def test_nanoseconds(name: str) -> None:
 
 
 def test_duration() -> None:
-    """A duration is one, whatever its fixed type was called; the name is lost."""
+    """A duration on a fixed type of any name becomes a duration; the name is lost."""
     model, losses = read_model({"type": "fixed", "name": "Span", "size": 12, "logicalType": "duration"})
     assert model == Model(Duration(TimeUnit.MILLI, calendar=True))
     assert summarize_losses(losses) == {("", "FIXED", False)}
@@ -124,7 +124,7 @@ def test_duration() -> None:
 
 @pytest.mark.parametrize("size", [16, 4])
 def test_logical_types_on_fixed(size: int) -> None:
-    """A uuid or decimal on a fixed type is a uuid or decimal; that it was fixed is lost."""
+    """A uuid or decimal on a fixed type becomes a uuid or decimal; the loss of the fixed type is reported."""
     logical = {"logicalType": "uuid"} if size == 16 else {"logicalType": "decimal", "precision": 5}
     model, losses = read_model({"type": "fixed", "name": "F", "size": size, **logical})
     assert model.root == (Scalar(ScalarKind.UUID) if size == 16 else Decimal(5, 0))
@@ -149,7 +149,7 @@ def test_logical_types_without_a_place() -> None:
     ],
 )
 def test_nullable_fields(schema: Any, default: Any, again: Any) -> None:
-    """Null is nullability, and stands where the default needs it when written again."""
+    """A union with null is nullable, and null is written at the position that the default requires."""
     field, losses = write_field(schema, default)
     assert field.nullable
     assert losses == []
@@ -160,7 +160,7 @@ def test_nullable_fields(schema: Any, default: Any, again: Any) -> None:
 
 @pytest.mark.parametrize("schema", [["string", "null"], ["long", "null", "string"]])
 def test_order_of_null(schema: Any) -> None:
-    """Null moves to the front where no default holds it at the end, and that is said."""
+    """Null becomes the first branch if no default requires it to be last, and the change is reported."""
     field, losses = write_field(schema)
     assert summarize_losses(losses) == {("a", "UNION_ORDER", False)}
     assert write_schema(make_model(field))[0]["fields"][0]["type"][0] == "null"
@@ -244,7 +244,7 @@ def test_defaults_there_and_back(schema: Any, raw: Any, plain: Any) -> None:
 
 
 def test_the_branch_of_the_default_leads() -> None:
-    """The option a default belongs to is written first, where readers of old look for it."""
+    """The option that a default belongs to is written first, because old readers expect it there."""
     kind = Union((UnionOption(LONG), UnionOption(TEXT)))
     assert write_schema(make_model(RecordField("a", kind, default="x")))[0]["fields"][0]["type"] == ["string", "long"]
     field, losses = write_field(["long", "string"], "x")
@@ -261,14 +261,14 @@ def test_the_branch_of_the_default_leads() -> None:
     ],
 )
 def test_defaults_that_do_not_fit(field: RecordField, path: str) -> None:
-    """A default that is none of the type is left out."""
+    """A default that does not fit its type is left out."""
     out, losses = write_schema(make_model(field))
     assert "default" not in out["fields"][0]
     assert summarize_losses(losses) == {(path, "DEFAULT", False)}
 
 
 def test_what_avro_has_and_the_model_has_not() -> None:
-    """Sort orders, unknown attributes and protocol errors are reported."""
+    """Sort orders, unknown attributes and protocol errors, which the model does not have, are reported."""
     schema = {"type": "error", "name": "R", "owner": "me", "fields": [{"name": "a", "type": "int", "order": "ignore"}]}
     _, losses = read_model(schema)
     assert summarize_losses(losses) == {("", "ERROR", False), ("", "ATTRIBUTE", False), ("a", "ORDER", False)}
@@ -297,14 +297,14 @@ def test_what_avro_has_and_the_model_has_not() -> None:
     ],
 )
 def test_types_avro_does_not_have(kind: Type, schema: Any, loss: tuple[str, str, bool]) -> None:
-    """The nearest type is written, and whether data are hurt by it is said."""
+    """The nearest Avro type is written, and the loss reports whether data are affected."""
     out, losses = write_schema(Model(kind))
     assert out == schema
     assert summarize_losses(losses) == {loss}
 
 
 def test_names_avro_does_not_allow() -> None:
-    """Bent names are distinct and come back from their attributes; fields and symbols are data, types are not."""
+    """Changed names are unique and read back; a changed field or symbol is a loss of data, a changed type is not."""
     model = Model(
         TypeReference("1st thing"),
         {
@@ -341,7 +341,7 @@ def test_numbers_are_kept() -> None:
 
 
 def test_members_that_may_be_missing() -> None:
-    """A member that is missing is its default then, else null; where null says something else the two are mixed up."""
+    """A missing member is written as its default, else as null; if null has a meaning of its own, data are lost."""
     out, losses = write_schema(
         make_model(
             RecordField("a", LONG, required=False),
@@ -365,7 +365,7 @@ def test_members_that_may_be_missing() -> None:
 
 
 def test_what_the_model_has_and_avro_has_not() -> None:
-    """Open records, groups, constraints, docs of symbols and names of options are reported."""
+    """Open records, groups, constraints, docs of symbols and names of options are reported as losses."""
     model = Model(
         TypeReference("R"),
         {
@@ -394,7 +394,7 @@ def test_what_the_model_has_and_avro_has_not() -> None:
 
 
 def test_unions_avro_does_not_allow() -> None:
-    """Options of one Avro type are one branch when they are the same, else sit in records of their own."""
+    """Options of one Avro type become one branch if they are equal; otherwise they are wrapped in records."""
     text = Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.UUID))))
     out, losses = write_schema(Model(text))
     assert out == "string"
@@ -421,7 +421,7 @@ def test_models_without_a_schema() -> None:
 
 
 def test_hostile_nesting() -> None:
-    """Deep types, and deep chains of named types, are refused in a sentence."""
+    """Deep types, and deep chains of named types, are rejected with a clear message."""
     deep: Any = "long"
     for _ in range(150):
         deep = {"type": "array", "items": deep}

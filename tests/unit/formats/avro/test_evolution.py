@@ -1,4 +1,4 @@
-"""Avro schemas that change: recursion, references, aliases, promotions, enum defaults, logical types, all explained."""
+"""Changes of Avro schemas: recursion, references, aliases, promotions, enum defaults, logical types."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_recursive_data_survives_a_promotion() -> None:
 
 
 def test_a_break_inside_a_recursion_is_found_and_explained_once() -> None:
-    """The finding leads to the place where the types differ, though the circle passes it again and again."""
+    """There is one finding, at the path where the types differ, although the cycle passes it many times."""
     (finding,) = check_schemas(make_chain("int"), make_chain("long"))
     assert (finding.rule, finding.path) == ("TYPE_MISMATCH", "/fields/0/type")
     (finding,) = check_schemas(make_mutual_records("int"), make_mutual_records("string"))
@@ -100,7 +100,7 @@ def test_references_over_several_documents() -> None:
 
 
 def test_the_namespace_is_inherited_and_left() -> None:
-    """A name without dots is of the namespace around it, else of none; a nested namespace holds for what is inside."""
+    """A name without dots is looked up in the enclosing namespace, then in none; inner namespaces apply only inside."""
     inner = make_record("Inner", ("c", "Currency"), ("plain", "Plain"), namespace="shop")
     schema = make_record("Outer", ("i", inner), ("again", "shop.Inner"), ("p", "Plain"), namespace="other")
     references = {"shop.Currency": CURRENCY, "Plain": {"type": "fixed", "name": "Plain", "size": 1}}
@@ -129,7 +129,7 @@ def test_references_come_in_order() -> None:
 
 
 def test_a_change_inside_a_reference_is_a_change() -> None:
-    """What a schema refers to is compared as if it stood there."""
+    """The types of references are compared as if they were part of the schema."""
     grown = {**CURRENCY, "symbols": ["EUR", "CHF"]}
     order = make_record("Order", ("m", "Money"), namespace="shop")
     old, new = (parse_schema(order, {"shop.Currency": each, "shop.Money": MONEY}) for each in (CURRENCY, grown))
@@ -153,7 +153,7 @@ def test_a_change_inside_a_reference_is_a_change() -> None:
     ],
 )
 def test_aliases_of_types(name: str, aliases: list[str], *, fits: bool) -> None:
-    """A renamed type reads the old one by its alias, which is of its own namespace unless it has dots."""
+    """A renamed type reads the old one by its alias. An alias without dots is in the type's own namespace."""
     old = make_record("Old", ("a", "int"), namespace="n")
     new = make_record(name, ("a", "int"), namespace="n", aliases=aliases)
     findings = check_schemas(new, old)
@@ -198,7 +198,7 @@ def test_promotions(reader: str, writer: str) -> None:
 
 
 def test_enum_defaults() -> None:
-    """A reader's default stands for symbols it does not know; a default of the field does not."""
+    """The default of a reader's enum replaces unknown symbols; the default of the field does not."""
     new = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
     plain = {"type": "enum", "name": "E", "symbols": ["A"]}
     assert check_schemas({**plain, "default": "A"}, new) == []
@@ -263,7 +263,7 @@ def test_changes_of_logical_types_say_what_happens(reader: Any, writer: Any, wor
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 40), st.integers(1, 40))
 def test_the_factor_of_a_decimal_is_the_same_both_ways(ours: int, theirs: int, more: int, less: int) -> None:
-    """Which side reads does not matter for how far numbers are off."""
+    """The factor by which decimals are wrong is the same whichever side reads."""
     left, right = LogicalType("decimal", ours + more, ours), LogicalType("decimal", theirs + less, theirs)
     if ours != theirs:
         assert describe_consequence(left, right) == describe_consequence(right, left)
@@ -273,7 +273,7 @@ def test_the_factor_of_a_decimal_is_the_same_both_ways(ours: int, theirs: int, m
 
 
 def test_the_fingerprint_of_a_single_object_is_turned_round() -> None:
-    """`fingerprints` reads like Java's hex, big-endian; on the wire its bytes come in reverse (spec: little-endian)."""
+    """`fingerprints` returns big-endian bytes like Java's hex; a single object has them in reverse (little-endian)."""
     rabin = AVRO.fingerprints(parse_schema("int"))["rabin"]
     assert rabin.hex() == "7275d51a3f395c8f"  # the value the specification's own test data has for "int"
     assert avro_single.frame(rabin, b"\x02") == bytes.fromhex("c3018f5c393f1ad5757202")

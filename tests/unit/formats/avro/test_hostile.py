@@ -1,4 +1,4 @@
-"""Schemas and data made to hurt: each ends in a clear error, or an answer, soon."""
+"""Hostile Avro schemas and data: each ends soon in a clear error or an answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def _limit_time() -> Iterator[None]:
-    """Whatever happens, it happens soon."""
+    """Limit the time of every test."""
     with limit_time(SECONDS):
         yield
 
@@ -37,7 +37,7 @@ def parse_schema(value: Any) -> AvroSchema:
     [('{"type":"array","items":', "}"), ("[", "]"), ('{"type":"int","x":', "}")],
 )
 def test_deep_nesting(depth: int, layer: tuple[str, str]) -> None:
-    """Documents nested beyond the limits are refused as such, however deep."""
+    """Documents nested beyond the limits are rejected with that reason, however deep they are."""
     text = (layer[0] * depth + '"int"' + layer[1] * depth).encode()
     try:
         AVRO.parse(text, {})
@@ -49,7 +49,7 @@ def test_deep_nesting(depth: int, layer: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 2_000, '{"a":' * 2_000, "[" * 2_000 + "]" * 1_999])
 def test_deep_and_broken(text: str) -> None:
-    """A document that is too deep is told so, even if it is broken as well; brackets inside strings do not count."""
+    """A document that is too deep is rejected for its depth, even if malformed; brackets in strings do not count."""
     with pytest.raises(MalformedSchema, match="nested deeper"):
         AVRO.parse(text.encode(), {})
     with pytest.raises(MalformedSchema, match="not valid JSON"):
@@ -76,7 +76,7 @@ def test_nested_records_at_the_limit() -> None:
 
 
 def test_too_large() -> None:
-    """A document beyond the size limit is not even read."""
+    """A document beyond the size limit is rejected before it is parsed."""
     with pytest.raises(MalformedSchema, match="bytes"):
         AVRO.parse(b'"' + b"x" * texts.MAX_BYTES + b'"', {})
 
@@ -89,7 +89,7 @@ def test_wide_documents() -> None:
 
 
 def make_doubling_records(levels: int) -> list[Any]:
-    """Records of which each contains the one before twice."""
+    """Return records, each of which contains the previous one twice."""
     out: list[Any] = [{"type": "record", "name": "R0", "fields": [{"name": "x", "type": "int"}]}]
     for index in range(1, levels):
         fields = [{"name": name, "type": f"R{index - 1}"} for name in "ab"]
@@ -98,7 +98,7 @@ def make_doubling_records(levels: int) -> list[Any]:
 
 
 def test_exponential_schemas() -> None:
-    """A short schema with 2**60 fields is listed in part, refused as a table, and compared in no time."""
+    """A short schema with 2**60 fields is listed in part, rejected as a table, and compared quickly."""
     schema = parse_schema(make_doubling_records(60))
     changed = make_doubling_records(60)
     changed[0]["fields"][0]["type"] = "string"
@@ -112,7 +112,7 @@ def test_exponential_schemas() -> None:
 
 
 def test_exponential_defaults() -> None:
-    """A default that fails at the bottom of nested unions is refused at once."""
+    """A default that fails deep inside nested unions is rejected quickly."""
     node: Any = "int"
     for index in range(40):
         branches = [
@@ -131,7 +131,7 @@ def test_exponential_defaults() -> None:
 
 
 def make_record_cycle(period: int, prefix: str) -> Any:
-    """A record that leads back to itself after period steps, all steps of one name."""
+    """Return a record that leads back to itself after period steps. All steps have the same name."""
     node: Any = f"{prefix}0.R"
     for index in reversed(range(period)):
         node = {"type": "record", "name": f"{prefix}{index}.R", "fields": [{"name": "f", "type": node}]}
@@ -172,7 +172,7 @@ LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["nul
 
 
 def test_deep_data() -> None:
-    """A megabyte of nested data is an error, where readers in C crash the process."""
+    """A megabyte of nested data raises an error. Readers written in C crash on it."""
     codec = AVRO.codec(parse_schema(LIST))
     with pytest.raises(DecodeError, match="deep"):
         codec.decode(b"\x02" * 1_000_000 + b"\x00")
@@ -193,7 +193,7 @@ def test_items_without_bytes() -> None:
 
 
 def test_endless_record() -> None:
-    """A record that contains itself without a way out has no datum, and every part says so."""
+    """A record that always contains itself has no datum, and every operation reports that."""
     schema = parse_schema({"type": "record", "name": "X", "fields": [{"name": "x", "type": "X"}]})
     with pytest.raises(Invalid, match="without end"):
         AVRO.codec(schema).example()
@@ -206,7 +206,7 @@ def test_endless_record() -> None:
 
 
 def test_enormous_precision() -> None:
-    """A decimal of two billion digits costs nothing: such values stay bytes."""
+    """A decimal with a precision of two billion digits costs nothing: its values stay bytes."""
     codec = AVRO.codec(
         parse_schema({"type": "bytes", "logicalType": "decimal", "precision": 2_000_000_000, "scale": 3})
     )
@@ -220,7 +220,7 @@ def make_wide_union(kind: str, width: int) -> list[dict[str, object]]:
 
 
 def test_wide_unions_cost_their_width() -> None:
-    """A thousand records in a union are compared by name, not each with each: the answer is exact and soon there."""
+    """Two unions of a thousand records are compared by name, not each with each: the result is exact and quick."""
     with limit_time(20):
         assert AVRO.check(parse_schema(make_wide_union("long", 1000)), parse_schema(make_wide_union("int", 1000))) == []
         findings = AVRO.check(parse_schema(make_wide_union("string", 1000)), parse_schema(make_wide_union("int", 1000)))
@@ -229,7 +229,7 @@ def test_wide_unions_cost_their_width() -> None:
 
 
 def test_undecided_is_refused() -> None:
-    """Where aliases make every pair count, there is a limit; beyond it nothing passes as compatible."""
+    """If aliases make every pair relevant, a limit applies; beyond it the schemas are not compatible."""
     with limit_time(20):
         renamed = {"type": "record", "name": "X", "fields": [{"name": "g", "type": "int", "aliases": ["h"]}]}
         (finding,) = AVRO.check(
@@ -240,7 +240,7 @@ def test_undecided_is_refused() -> None:
 
 
 def test_a_message_is_short_however_long_the_name() -> None:
-    """What is wrong is said in a few lines also when the wrong name has thousands of characters."""
+    """An error message is short even if the wrong name has thousands of characters."""
     with pytest.raises(MalformedSchema) as caught:
         parse_schema({"type": "record", "name": "R", "fields": [{"name": "f", "type": "x" * 50_000}]})
     assert "not defined" in str(caught.value)
@@ -248,7 +248,7 @@ def test_a_message_is_short_however_long_the_name() -> None:
 
 
 def test_examples_of_enormous_types() -> None:
-    """A decimal nobody computes with has raw bytes as its example; a fixed of two gigabytes has none."""
+    """A decimal of enormous precision has raw bytes as its example; a fixed of two gigabytes has none."""
     codec = AVRO.codec(parse_schema({"type": "bytes", "logicalType": "decimal", "precision": 97_190}))
     assert codec.validate(codec.example()) == []
     fixed = {"type": "fixed", "name": "F", "size": 2**31 - 1, "logicalType": "decimal", "precision": 5}
@@ -258,7 +258,7 @@ def test_examples_of_enormous_types() -> None:
 
 @pytest.mark.parametrize("ruleset", AVRO.rulesets)
 def test_unions_of_strangers(ruleset: str) -> None:
-    """Thousands of types none of which has the name of another one are compared in part, and refused."""
+    """Unions of thousands of types without common names are compared only in part, and are not compatible."""
     for kind in ({"type": "enum", "symbols": ["A"]}, {"type": "fixed", "size": 1}):
         ours = parse_schema([{**kind, "name": f"E{index}"} for index in range(2_000)])
         theirs = parse_schema([{**kind, "name": f"F{index}"} for index in range(2_000)])

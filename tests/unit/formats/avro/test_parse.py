@@ -1,4 +1,4 @@
-"""Parsing Avro: what is refused, where the error points, and what lenient reading lets through."""
+"""Parsing of Avro: which schemas are rejected, the position of the error, and what lenient parsing accepts."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_refused_with_path_and_reason(text: bytes, path: str, words: str) -> Non
     ],
 )
 def test_broken_json_has_line_and_column(text: bytes, line: int, column: int) -> None:
-    """What is no JSON is refused with the place as an editor shows it."""
+    """Text that is not JSON is rejected with line and column, as an editor counts them."""
     with pytest.raises(MalformedSchema) as caught:
         AVRO.parse(text, {})
     assert caught.value.line == line
@@ -148,7 +148,7 @@ def test_kinds_come_before_names(word: str) -> None:
 
 
 def test_empty_union() -> None:
-    """An empty union is a schema, as in Java: it prints and compares, but no value fits it and no column holds it."""
+    """An empty union is a schema, as in Java: it prints and compares, but has no values and no Arrow schema."""
     empty, number, wide = (AVRO.parse(text, {}) for text in (b"[]", b'"int"', b'["int"]'))
     for form in TextForm:
         assert AVRO.canonical(empty, form) == b"[]"
@@ -176,7 +176,7 @@ def test_empty_union() -> None:
 
 @pytest.mark.parametrize("text", [b"", b" \n"])
 def test_empty_text(text: bytes) -> None:
-    """Nothing at all is not a schema, and the message says so."""
+    """An empty text is not a schema, and the error message reports that."""
     with pytest.raises(MalformedSchema, match="empty"):
         AVRO.parse(text, {})
 
@@ -192,7 +192,7 @@ def test_empty_text(text: bytes) -> None:
     ],
 )
 def test_lenient_reading(text: bytes) -> None:
-    """What older registries stored is refused by strict parsing only, and prints to something lenient reading takes."""
+    """Schemas of older registries are rejected by strict parsing only; lenient parsing accepts their printed text."""
     with pytest.raises(MalformedSchema):
         AVRO.parse(text, {})
     parsed = AVRO.parse(text, {}, strict=False)
@@ -213,7 +213,7 @@ def test_lenient_reading(text: bytes) -> None:
     ],
 )
 def test_accepted_fields(kind: Any) -> None:
-    """Defaults of any branch (Avro 1.12), NaN, sort orders in any case, and recursion are right."""
+    """Defaults of any branch (Avro 1.12), NaN, sort orders in any case, and recursion are accepted."""
     assert isinstance(AVRO.parse(make_record(kind), {}).root, AvroRecord)
 
 
@@ -245,7 +245,7 @@ def test_last_duplicate_member_wins() -> None:
 
 
 def test_top_level_union_and_primitive() -> None:
-    """A bare word and a union are schemas, without a type name."""
+    """The name of a primitive type and a union are schemas, without a type name."""
     assert AVRO.parse(b'"string"', {}).type_name == ""
     union = AVRO.parse(b'["null","long"]', {}).root
     assert isinstance(union, AvroUnion)
@@ -257,7 +257,7 @@ COUNTRY = b'{"type":"enum","name":"Country","namespace":"n","symbols":["CH","DE"
 
 
 def test_references() -> None:
-    """References make names known in order; printing names them, `resolved` and CANONICAL write them out."""
+    """References define names in order; the printed text has the names, `resolved` and CANONICAL the definitions."""
     text = make_record({"name": "home", "type": "n.Address"}, {"name": "work", "type": "Address"})
     schema = AVRO.parse(text, {"n.Country": COUNTRY, "n.Address": ADDRESS})
     assert AVRO.canonical(schema, TextForm.PRINTED) == (
@@ -271,7 +271,7 @@ def test_references() -> None:
 
 
 def test_reference_faults() -> None:
-    """A missing reference, a missing dependency of one, a broken one and a clash are told apart."""
+    """A missing reference, a missing dependency of a reference, a malformed one and a clash have different errors."""
     text = make_record({"name": "home", "type": "n.Address"})
     with pytest.raises(UnresolvedReference) as caught:
         AVRO.parse(text, {})

@@ -1,4 +1,4 @@
-"""Avro documents taken apart: what is taken out, what stays, and what the parts are."""
+"""Splitting of Avro documents: which types are moved, which stay, and the resulting documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def split(schema: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def test_an_array_of_types() -> None:
-    """What stands in an array is taken out, and the array names it; a type inside gets the namespace it inherited."""
+    """Types in an array are moved and the array has their names; a type inside gets the namespace that it inherited."""
     money = {"type": "fixed", "name": "Money", "size": 8}
     array = [record("Order", money, namespace="shop"), record("shop.Refund", ["null", "Money"])]
     assert split(array) == (
@@ -35,7 +35,7 @@ def test_an_array_of_types() -> None:
 
 
 def test_types_in_a_circle_stay_together() -> None:
-    """They cannot be registered one after the other; what they use apart from the circle is taken out."""
+    """Types that refer to each other stay together; other types that they use are moved."""
     leaf = {"type": "enum", "name": "Leaf", "symbols": ["A"]}
     tree = record("Tree", ["null", record("Branch", "Tree", {"type": "array", "items": leaf})], "Branch")
     assert split(record("Root", tree)) == (
@@ -48,12 +48,12 @@ def test_types_in_a_circle_stay_together() -> None:
 
 
 def test_a_type_without_a_name_from_outside_stays() -> None:
-    """Inside a namespace nothing refers to a type of the null namespace."""
+    """A type of the null namespace inside a namespace stays, because nothing there can refer to it."""
     inner = {"type": "enum", "name": "Kind", "namespace": "", "symbols": ["A"]}
     assert split(record("Order", inner, namespace="shop")) == (record("Order", inner, namespace="shop"), {})
 
 
 def test_nothing_to_take_out() -> None:
-    """The text stays as it is, to the blank."""
+    """A document without types to move is returned byte for byte."""
     text = '{"type":  "record", "name": "A", "fields": []}'
     assert AVRO.split_types(text.encode()).text == text

@@ -1,4 +1,4 @@
-"""Conversion from format to format: who takes part, and the target's parser as the last guard."""
+"""Conversion between formats: which formats support it, and the check by the target's parser."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_abilities() -> None:
 
 
 def test_losses_of_both_halves() -> None:
-    """What reading loses comes first, then what writing loses; a loss of data makes the difference."""
+    """Losses of reading come first, then those of writing; `keeps_data` is False if one of them is a loss of data."""
     conversion = convert_schema(AVRO, AVRO.parse(ORDER, {}), JSON_SCHEMA)
     assert [(loss.path, loss.what) for loss in conversion.losses] == [("id", "ORDER"), ("p", "NOT_A_NUMBER")]
     assert not conversion.keeps_data
@@ -40,7 +40,7 @@ def test_losses_of_both_halves() -> None:
 
 
 def test_formats_that_take_no_part() -> None:
-    """A format without the ability is named in the error, as source and as target."""
+    """The error names the format that does not support conversion, as source and as target."""
     with pytest.raises(CannotConvert, match="opaque"):
         convert_schema(OPAQUE, OPAQUE.parse(b"x", {}), AVRO)
     with pytest.raises(CannotConvert, match="opaque"):
@@ -48,7 +48,7 @@ def test_formats_that_take_no_part() -> None:
 
 
 def test_the_target_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text the target's own parser refuses is not handed out."""
+    """A text that the target's own parser rejects is not returned."""
 
     def write_broken_text(_: Model) -> tuple[bytes, list[Loss]]:
         return b'{"type":"record","name":"1"}', []
@@ -59,7 +59,7 @@ def test_the_target_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_endless_recursion_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A converter that runs out of stack is a limit that was met, whichever half it is."""
+    """A converter that exhausts the stack raises `TooLarge`, in reading and in writing."""
 
     def endless(value: Any) -> Any:
         return endless(value)

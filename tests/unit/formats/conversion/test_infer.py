@@ -1,4 +1,4 @@
-"""Inference: one rule, one test; and bounds on what samples can do."""
+"""Inference: one test for each rule, and limits on samples."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def infer_type(*values: Any, **options: Any) -> Type:
     ],
 )
 def test_types(values: list[Any], expected: Type) -> None:
-    """Values of a kind have its type, of several kinds a union, in an order that is always the same."""
+    """Values of one kind have its type; of several kinds a union, always in the same order."""
     assert infer_type(*values) == infer_type(*reversed(values)) == expected
 
 
@@ -91,13 +91,13 @@ def test_types(values: list[Any], expected: Type) -> None:
     ],
 )
 def test_notations(texts: list[str], expected: Type) -> None:
-    """Strings are more than text only when every one of them is, and never when that is switched off."""
+    """Strings get a more precise type only if every one of them has its notation, and never if that is switched off."""
     assert infer_type(*texts) == expected
     assert infer_type(*texts, notations=False) == TEXT
 
 
 def test_records() -> None:
-    """Members keep their order, may be missing or null, and records inside are called after their path."""
+    """Members keep their order, can be missing or null, and inner records are named after their path."""
     samples = [
         {"id": 1, "ship-to": {"city": "x"}, "lines": [{"sku": "a"}, {"sku": None}]},
         {"id": 2, "note": None, "lines": []},
@@ -121,12 +121,12 @@ def test_records() -> None:
 
 
 def test_names_of_records_are_distinct() -> None:
-    """Two places whose names would be one get two."""
+    """Two records whose names would be equal get different names."""
     assert set(infer_model([{"a b": {}, "a-b": {}}]).types) == {"Record", "RecordAB", "RecordAB2"}
 
 
 def test_maps() -> None:
-    """Many objects with names of their own and one kind of value are a map; anything less is a record."""
+    """Many objects with different names and one kind of value are a map; otherwise they are a record."""
     counts = [{f"key{at}": at} for at in range(MIN_KEYS)]
     assert infer_type(*counts) == Map(LONG)
     assert infer_type(*counts[1:]) == TypeReference("Record")
@@ -135,13 +135,13 @@ def test_maps() -> None:
 
 
 def test_more_members_than_a_record_has() -> None:
-    """Past the limit names are keys, whenever they came."""
+    """Past the limit of members the names are keys of a map, in any order of samples."""
     samples = [{f"k{at}": at % 7 or None for at in range(part, part + 400)} for part in range(0, MAX_MEMBERS, 300)]
     assert infer_type(*samples) == infer_type(*reversed(samples)) == Map(LONG, nullable=True)
 
 
 def test_enumerations_on_request() -> None:
-    """Strings that repeat are an enumeration when asked for, up to the number of symbols asked for."""
+    """Repeated strings become an enumeration on request, up to the requested number of symbols."""
     model = infer_model([{"s": text} for text in "aba"], options=InferOptions(enumerations=2))
     assert model.types["RecordS"] == Enumeration("RecordS", (EnumSymbol("a"), EnumSymbol("b")))
     for texts, limit in (("aba", 0), ("aba", 1), ("ab", 2)):
@@ -149,7 +149,7 @@ def test_enumerations_on_request() -> None:
 
 
 def test_merging_is_adding() -> None:
-    """What two accumulators saw, merged, is what one would have seen."""
+    """Two merged accumulators have the same model as one that received all samples."""
     samples = [{"a": 1}, {"a": "x", "b": [1.5]}, {"b": [None]}, 5]
     parts = Samples(), Samples()
     for at, sample in enumerate(samples):
@@ -160,20 +160,20 @@ def test_merging_is_adding() -> None:
 
 
 def test_no_samples() -> None:
-    """Nothing can be inferred from nothing."""
+    """Inference without samples is rejected."""
     with pytest.raises(InvalidRequest):
         infer_model([])
 
 
 @pytest.mark.parametrize("sample", [object(), {1: 2}, {"a": {3}}])
 def test_types_no_schema_has(sample: Any) -> None:
-    """A sample that is no data is refused."""
+    """A sample of a type that no schema has is rejected."""
     with pytest.raises(Invalid):
         infer_model([sample])
 
 
 def test_hostile_samples() -> None:
-    """Depth, and more places than memory should hold, are refused; huge numbers are numbers."""
+    """Deep samples, and samples with too many positions, are rejected; huge numbers are accepted."""
     deep: Any = 1
     for _ in range(5000):
         deep = [deep]

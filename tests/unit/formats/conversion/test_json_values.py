@@ -112,12 +112,12 @@ def test_there_and_back(kind: Type, value: Any, json: Any) -> None:
     ],
 )
 def test_raw_values_and_named_options(kind: Type, value: Any, json: Any) -> None:
-    """What codecs take besides a type's own Python values is read as they read it."""
+    """Raw values and named options that codecs accept are converted as the codecs read them."""
     assert to_json_value(Model(kind, TYPES), value) == json
 
 
 def test_offsets_are_read() -> None:
-    """A timestamp may be written with any offset, a wall clock with none."""
+    """A timestamp can have any offset; a local timestamp must have none."""
     noon = datetime(2024, 1, 31, 10, tzinfo=UTC)
     assert from_json_value(Model(Timestamp()), "2024-01-31T12:00:00+02:00") == noon
     for kind, text in ((Timestamp(), "2024-01-31T12:00:00"), (Timestamp(utc=False), "2024-01-31T12:00:00Z")):
@@ -148,7 +148,7 @@ def test_offsets_are_read() -> None:
     ],
 )
 def test_what_does_not_fit(kind: Type, json: Any) -> None:
-    """A JSON value that is none of the type is refused."""
+    """A JSON value that does not fit the type is rejected."""
     with pytest.raises(EncodeError):
         from_json_value(Model(kind, TYPES), json)
 
@@ -169,7 +169,7 @@ def test_values_without_a_model() -> None:
 
 
 def test_hostile_data() -> None:
-    """Data nested without end and decimals of a million digits are refused, not written out."""
+    """Endlessly nested data and decimals of a million digits are rejected, not written."""
     endless: list[Any] = []
     endless.append(endless)
     for value in (endless, Number("1E+1000000")):
@@ -181,7 +181,7 @@ def test_hostile_data() -> None:
 
 @given(st.integers(-(2**63), 2**63), st.sampled_from(TimeUnit))
 def test_moments_of_any_year(count: int, unit: TimeUnit) -> None:
-    """Every count of every unit is a text that leads back to it: moments, times and spans."""
+    """Every count in every unit has a text that is read back to it: points in time, times of day and durations."""
     assert scalar_text.parse_timestamp(scalar_text.format_timestamp(count, unit, utc=True), unit, utc=True) == count
     assert scalar_text.parse_time(scalar_text.format_time(count, unit), unit) == count
     assert scalar_text.parse_duration(scalar_text.format_duration(count, unit), unit) == count
@@ -189,6 +189,6 @@ def test_moments_of_any_year(count: int, unit: TimeUnit) -> None:
 
 @given(st.datetimes())
 def test_moments_as_python_writes_them(moment: datetime) -> None:
-    """In the years Python knows, a moment reads as its own isoformat does."""
+    """In the years that Python supports, a point in time is written as in its isoformat."""
     assert datetime.fromisoformat(to_untyped_json(moment)) == moment
     assert scalar_text.format_date((moment.date() - date(1970, 1, 1)).days) == moment.date().isoformat()

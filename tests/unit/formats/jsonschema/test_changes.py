@@ -1,4 +1,4 @@
-"""The change list of the structural diff, family by family: (writer, reader) and what is reported."""
+"""The change list of the structural diff, by family of keywords: (writer, reader) and the reported changes."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ def test_lenient_lets_named_properties_come_and_go(writer: Any, reader: Any, str
 
 
 def test_the_tables_divide_the_vocabulary() -> None:
-    """Each type is either harmless somewhere or breaking, and every one that can be refused has advice."""
+    """Each type of change is either allowed by a table or breaking, and each that can be refused has advice."""
     assert STRICT < LENIENT
     assert not LENIENT & BREAKING
     for change in ALL - STRICT:
@@ -433,7 +433,7 @@ LATER_TABLE: list[tuple[Any, Any, list[str]]] = [
         object_schema({"a": {"type": "string", "default": None}}, required=["a"]),
         ["REQUIRED_ATTRIBUTE_ADDED #/required/a"],
     ),
-    # branches that are products of parts dissolve, and parts stand as in the text
+    # branches that are products of parts are replaced by the parts, in the order of the text
     ({"anyOf": [PAIR]}, {"anyOf": [STRING]}, ["SUM_TYPE_NARROWED #/"]),
     (
         {"minimum": 2, "enum": [1]},
@@ -445,12 +445,12 @@ LATER_TABLE: list[tuple[Any, Any, list[str]]] = [
 
 @pytest.mark.parametrize(("writer", "reader", "expected"), LATER_TABLE)
 def test_change_list_since_2019_09(writer: Any, reader: Any, expected: list[str]) -> None:
-    """Keywords that came with draft 2019-09 count in it, and only there."""
+    """Keywords of draft 2019-09 count in schemas of 2019-09 and later only."""
     assert list_differences({"$schema": LATER, **writer}, {"$schema": LATER, **reader}) == expected
 
 
 def test_what_is_behind_a_reference_is_not_seen_beside_a_property() -> None:
-    """A reference is no empty schema and no `false`, and the default at its end is none of the property."""
+    """A reference counts neither as an empty schema nor as `false`, and a default of its target does not count."""
     definitions = {"any": {}, "never": False, "named": {"type": "string", "default": ""}}
 
     def refers(name: str, **keywords: Any) -> dict[str, Any]:
@@ -467,7 +467,7 @@ def test_what_is_behind_a_reference_is_not_seen_beside_a_property() -> None:
 
 
 def test_the_identifier_of_draft_04_is_id() -> None:
-    """`$id` says nothing in draft-04, `id` nothing later."""
+    """`$id` has no meaning in draft-04, and `id` has none later."""
     fourth = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "string"}
     assert list_differences(fourth, {**fourth, "id": "http://a/"}) == ["ID_CHANGED #/"]
     assert list_differences(fourth, {**fourth, "$id": "http://a/"}) == []
@@ -475,7 +475,7 @@ def test_the_identifier_of_draft_04_is_id() -> None:
 
 
 def test_tuples_of_2020_12_are_read_like_the_older_ones() -> None:
-    """`prefixItems` with `items` says what `items` with `additionalItems` said before."""
+    """`prefixItems` with `items` is compared like the older `items` with `additionalItems`."""
     draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     old = {**draft, **array_schema(prefixItems=[STRING], items=False)}
     new = {**draft, **array_schema(prefixItems=[STRING, STRING], items=False)}
@@ -495,7 +495,7 @@ def test_siblings_of_a_reference_count_since_2019_09() -> None:
 
 
 def test_recursive_schemas_are_compared_through_their_cycles() -> None:
-    """A list node keeps its verdict through `next`; what breaks it is found in the node and once more in the next."""
+    """A list node is compatible with itself; a breaking change is reported in the node and once more in the next."""
     node = {"type": "object", "properties": {"next": {"$ref": "#"}, "value": INTEGER}}
     assert list_differences(node, node) == []
     assert list_differences(node, {**node, "properties": {"next": {"$ref": "#"}, "value": NUMBER}}) == [

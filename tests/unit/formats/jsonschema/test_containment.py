@@ -1,4 +1,4 @@
-"""The ruleset `containment`: what is proved, what a document refutes and how that is told, and what stays open."""
+"""The ruleset `containment`: what is proved, what a document refutes and how it is reported, what stays undecided."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check(writer: Any, reader: Any, ruleset: str = "containment") -> list[Findin
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """See `let_steps_end_searches`."""
+    """Apply `let_steps_end_searches`: searches end by steps, not by time."""
     let_steps_end_searches(monkeypatch)
 
 
@@ -122,12 +122,12 @@ def test_a_document_refutes(writer: Any, reader: Any, rule: str, path: str, witn
     ],
 )
 def test_what_is_proved_is_compatible(writer: Any, reader: Any) -> None:
-    """A reader that allows more, says the same in other words, or in another draft, or one turn round a cycle later."""
+    """A reader is compatible if it allows more, or the same in other keywords, another draft or one cycle later."""
     assert check(writer, reader) == []
 
 
 def test_what_nobody_can_decide_is_refused_unless_a_ruleset_lets_it_pass() -> None:
-    """Neither proof nor counter-example: UNKNOWN, which breaks; a warning of that name under the lenient ruleset."""
+    """Without proof and counter-example the finding is UNKNOWN, which breaks; the lenient ruleset only warns."""
     (finding,) = check(*NEITHER)
     assert (finding.rule, finding.level, finding.witness) == ("CONTAINMENT_UNDECIDED", Severity.UNKNOWN, None)
     assert finding.breaks
@@ -137,12 +137,12 @@ def test_what_nobody_can_decide_is_refused_unless_a_ruleset_lets_it_pass() -> No
 
 
 def test_the_lenient_ruleset_refuses_what_is_refuted() -> None:
-    """Lenient is about doubt only: a counter-example refuses under either ruleset."""
+    """The lenient ruleset differs for undecided pairs only: a counter-example refuses under both."""
     assert check(STRING, INTEGER, "containment-lenient") == check(STRING, INTEGER)
 
 
 def test_formats_count_where_validators_differ_on_them() -> None:
-    """Up to draft-07 a new format refuses, for some readers check it; from 2019-09 on it describes."""
+    """Up to draft-07 a new format is refused, because some readers check it; from 2019-09 on it is an annotation."""
     (finding,) = check(STRING, {"type": "string", "format": "date"})
     assert (finding.rule, finding.path) == ("FORMAT_REFUSES", "#/format")
     assert check({**LATEST, **STRING}, {**LATEST, "type": "string", "format": "date"}) == []
@@ -150,7 +150,7 @@ def test_formats_count_where_validators_differ_on_them() -> None:
 
 
 def test_references_are_those_of_the_registry() -> None:
-    """A `$ref` to a registered text is followed, and a finding inside it is placed there; nothing is fetched."""
+    """A `$ref` to a registered text is followed, and the path of a finding inside it names that text."""
     reader = parse(
         {"properties": {"a": {"$ref": "other.json#/definitions/x"}}}, **{"other.json": {"definitions": {"x": INTEGER}}}
     )
@@ -169,7 +169,7 @@ def test_a_malformed_schema_of_old_is_in_doubt() -> None:
 
 
 def test_a_schema_applied_to_its_own_value_is_never_proved_by_itself() -> None:
-    """What a schema means that refers to itself on the same value is open: nothing is concluded from it."""
+    """A schema that refers to itself for the same value has no defined meaning, so nothing is proved from it."""
     assert check({"not": {"anyOf": [INTEGER, {"$ref": "#"}]}}, {"not": {"anyOf": [INTEGER, {"$ref": "#"}, STRING]}})
 
 
@@ -180,7 +180,7 @@ def test_answers_do_not_change() -> None:
 
 
 def _recursive_types(count: int, last: int) -> Any:
-    """Types that may hold each other, told apart by a constant."""
+    """Return types that can contain each other and differ by a constant."""
     names = [{"$ref": f"#/definitions/n{index}"} for index in range(count)]
     types = {
         f"n{index}": {
@@ -234,7 +234,7 @@ def test_hostile_pairs_end(writer: Any, reader: Any, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("patience")
 def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
-    """In recursive schemas the one changed constant is shown in a small document; unchanged ones are proved."""
+    """In recursive schemas one changed constant gives a small witness; unchanged schemas are proved compatible."""
     (finding,) = check(_recursive_types(12, 11), _recursive_types(12, 99))
     assert finding.witness == '{"k":11}'
     assert check(_recursive_types(12, 11), json.loads(json.dumps(_recursive_types(12, 11))) | {"title": "other"}) == []
@@ -248,7 +248,7 @@ def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
     ],
 )
 def test_what_is_plain_to_see_is_seen_at_a_glance(writer: Any, reader: Any) -> None:
-    """The first pass, a tenth of the steps before a proof, finds a place that was open and is no more."""
+    """The first pass, with a tenth of the steps before a proof, finds that an open position was restricted."""
     old, new = (JSON_SCHEMA.parse(json.dumps(schema).encode(), {}) for schema in (writer, reader))
     reads, wrote = (DocumentView(build_document(each, Draft.DRAFT2020, formats=False)) for each in (new, old))
     glance = Search(reads, wrote, StructuralProver(reads, wrote), SearchBudget(100, time.thread_time() + 60), PASSES[0])
@@ -267,7 +267,7 @@ def test_one_changed_property_of_thousands_is_found() -> None:
 
 
 def test_a_proof_may_take_seconds() -> None:
-    """The deadline of all proofs is this one, and short enough for who waits; most tests here have a shorter one."""
+    """The shared prover uses DEADLINE, which is at most five seconds. Most tests here use a shorter one."""
     assert PROVER._engine._deadline == DEADLINE <= 5
 
 
@@ -404,7 +404,7 @@ AS_LANGUAGES: list[tuple[Any, Any, bool, bool]] = [
         NO,
     ),
 ]
-"""Pairs that take comparing patterns as languages, most of them after the suite of IBM's jsonsubschema.
+"""Pairs that can only be decided by comparing patterns as languages, most of them from IBM's jsonsubschema.
 
 Its labels for `patternProperties` are not kept: an object with fewer names under a pattern allows more, not less.
 """
@@ -412,7 +412,7 @@ Its labels for `patternProperties` are not kept: an object with fewer names unde
 
 @pytest.mark.parametrize(("one", "other", "forth", "back"), AS_LANGUAGES)
 def test_patterns_are_compared_as_languages(one: Any, other: Any, forth: bool, back: bool) -> None:
-    """Every pair is decided both ways: by a proof, or by a document that both validators agree on."""
+    """Every pair is decided in both directions: by a proof, or by a witness that is valid for the writer."""
     for writer, reader, contained in ((one, other, forth), (other, one, back)):
         findings = check(writer, reader)
         assert [finding.level for finding in findings] == ([] if contained else [Severity.ERROR])
@@ -422,7 +422,7 @@ def test_patterns_are_compared_as_languages(one: Any, other: Any, forth: bool, b
 
 
 def test_the_first_version_compares_patterns_as_texts() -> None:
-    """A registry that judges by version 1 keeps its verdicts: what only languages decide stays undecided there."""
+    """Version 1 keeps its verdicts: pairs that only the comparison of languages decides stay undecided under it."""
     one, other = string(pattern="^foo"), string(pattern="foo")
     assert check(one, other, "containment@2") == []
     assert [finding.rule for finding in check(one, other, "containment@1")] == ["CONTAINMENT_UNDECIDED"]
@@ -430,7 +430,7 @@ def test_the_first_version_compares_patterns_as_texts() -> None:
 
 
 def test_the_full_stop_is_read_both_ways() -> None:
-    """Engines differ on which line ends it leaves out, so what holds for one reading only is not proved."""
+    """Engines differ on the line ends that the full stop excludes, so a result for only one meaning is no proof."""
     (finding,) = check(string(pattern="^[^\\n]$"), string(pattern="^.$"))
     assert finding.level is Severity.UNKNOWN
     assert check(string(pattern="^.$"), string(pattern="^[^\\n]$")) == []

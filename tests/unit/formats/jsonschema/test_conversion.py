@@ -1,4 +1,4 @@
-"""JSON Schema in neutral words and back: every keyword, and a loss for everything one side cannot say."""
+"""Conversion of JSON Schema to the neutral model and back: every keyword, and a loss for all that one side lacks."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def write_schema(model: Model) -> tuple[Any, list[Loss]]:
 
 
 def read_field(schema: Any) -> RecordField:
-    """The field a property becomes."""
+    """Return the field that a property is converted to."""
     record = read_model({"title": "R", "type": "object", "properties": {"a": schema}})[0].types["R"]
     assert isinstance(record, RecordType)
     return record.fields[0]
 
 
 def loss_keys(losses: list[Loss]) -> set[tuple[str, str, bool]]:
-    """(path, what, data) of each loss."""
+    """Return (path, what, data) of each loss."""
     return {(loss.path, loss.what, loss.data) for loss in losses}
 
 
@@ -110,7 +110,7 @@ def test_types_there_and_back(schema: Any, kind: Type) -> None:
     ],
 )
 def test_formats_assert_nothing(schema: Any, kind: Type) -> None:
-    """Text of a format is the type it means, and text that contradicts it is valid data with no place there."""
+    """Text with a format gets the type of the format; texts that contradict it are valid data, so data are lost."""
     model, losses = read_model(schema)
     assert model == Model(kind)
     assert loss_keys(losses) == {("", "FORMAT", True)}
@@ -121,7 +121,7 @@ def test_formats_assert_nothing(schema: Any, kind: Type) -> None:
 
 
 def test_floats() -> None:
-    """Floats are numbers of a format; NaN has no place in JSON, larger numbers have none in a float."""
+    """Floats are numbers with a format; JSON has no NaN, and a float cannot hold larger numbers."""
     schema = {"type": "number", "format": "double"}
     assert read_model(schema)[0] == Model(Scalar(ScalarKind.FLOAT64))
     assert loss_keys(read_model(schema)[1]) == {("", "FORMAT", True)}
@@ -131,7 +131,7 @@ def test_floats() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 16])
 def test_fixed(size: int) -> None:
-    """A fixed size is a pattern of the base64 text, read back as that size, and holds for that many bytes only."""
+    """A fixed size becomes a pattern of the base64 text, which is read back and accepts that many bytes only."""
     model = Model(TypeReference("F"), {"F": Fixed("F", size)})
     schema, losses = write_schema(model)
     assert losses == []
@@ -156,13 +156,13 @@ def test_fixed(size: int) -> None:
     ],
 )
 def test_widths_of_integers(schema: Any, kind: ScalarKind, constraints: Any) -> None:
-    """The bounds of a width are that width; other bounds choose one that holds them, and stay."""
+    """Bounds of an integer type select that type; other bounds select a type that holds them, and are kept."""
     field = read_field({"type": "integer", **schema})
     assert (field.type, field.constraints) == (Scalar(kind), constraints)
 
 
 def test_records() -> None:
-    """Properties, `required`, `default`, `description` and openness; a type with a name is defined once."""
+    """Properties, `required`, `default`, `description` and openness are converted; a named type is defined once."""
     schema = {
         "title": "com.acme.Order",
         "type": "object",
@@ -202,14 +202,14 @@ def test_records() -> None:
     ],
 )
 def test_openness(rest: Any, is_open: bool) -> None:
-    """A record is closed only when nothing else can be in its data."""
+    """A record is closed only if its data can have no other members."""
     record = read_model({"title": "R", "type": "object", "properties": {"a": {}}, **rest})[0].types["R"]
     assert isinstance(record, RecordType)
     assert record.open is is_open
 
 
 def test_members_that_are_required_and_not_described() -> None:
-    """They may be anything."""
+    """Required members without a schema can have any value."""
     record = read_model({"title": "R", "type": "object", "properties": {"a": {}}, "required": ["b"]})[0].types["R"]
     assert isinstance(record, RecordType)
     assert record.fields[1] == RecordField("b", ANY, nullable=True)
@@ -230,7 +230,7 @@ def test_members_that_are_required_and_not_described() -> None:
     ],
 )
 def test_maps(schema: Any, kind: Type, losses: Any) -> None:
-    """Objects whose members have no names of their own are maps."""
+    """Objects without named members become maps."""
     model, lost = read_model({"type": "object", **schema})
     assert model == Model(kind)
     assert loss_keys(lost) == losses
@@ -282,7 +282,7 @@ def test_constraints_of_values() -> None:
     ],
 )
 def test_enumerations(schema: Any, symbols: Any, nullable: bool) -> None:
-    """A list of texts is an enumeration, named after its place."""
+    """A list of strings becomes an enumeration, named after its path."""
     model, losses = read_model({"title": "R", "type": "object", "properties": {"the-kind": schema}})
     assert losses == []
     assert model.types["RTheKind"] == Enumeration("RTheKind", symbols)
@@ -292,7 +292,7 @@ def test_enumerations(schema: Any, symbols: Any, nullable: bool) -> None:
 
 
 def test_all_of_adds_up() -> None:
-    """Properties, requirements, types and bounds of all factors hold, references followed; closing one closes all."""
+    """Properties, requirements, types and bounds of all schemas in `allOf` apply; one closed schema closes all."""
     schema = {
         "title": "R",
         "allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"b": {"minimum": 2}}, "required": ["b"]}],
@@ -312,14 +312,14 @@ def test_all_of_adds_up() -> None:
 
 
 def test_all_of_that_does_not_add_up() -> None:
-    """What is said twice and differs is kept once, and reported."""
+    """If two schemas in `allOf` differ in a keyword, the first value is kept, and the loss is reported."""
     model, losses = read_model({"allOf": [{"type": "string", "pattern": "a"}, {"pattern": "b"}]})
     assert (model.root, model.constraints) == (TEXT, {"pattern": "a"})
     assert loss_keys(losses) == {("", "ALL_OF", False)}
 
 
 def test_references() -> None:
-    """A reference leads into the document, into texts handed in, and round in circles."""
+    """A reference leads into the document, into reference texts, and in cycles."""
     schema = {
         "title": "R",
         "type": "object",
@@ -337,7 +337,7 @@ def test_references() -> None:
 
 
 def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
-    """A type that is null or an object is so at each reference, also inside itself."""
+    """A type that is null or an object is nullable at each reference, also inside itself."""
     schema = {
         "title": "R",
         "type": "object",
@@ -369,12 +369,12 @@ def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
     ],
 )
 def test_older_drafts(schema: Any, draft: str, kind: Type) -> None:
-    """Exclusive bounds as booleans, lists of items, and references that hide what stands beside them."""
+    """Boolean exclusive bounds, lists of items, and references that hide the keywords beside them are converted."""
     assert read_model(schema, f"http://json-schema.org/{draft}/schema#")[0].root == kind
 
 
 def test_tuples() -> None:
-    """A tuple is an array of what may stand in it."""
+    """A tuple becomes an array of the union of its item types."""
     closed = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False}
     model, losses = read_model(closed)
     assert model.root == Array(Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.BOOLEAN)))))
@@ -406,7 +406,7 @@ def test_what_is_left_out(keyword: str, value: Any, what: str) -> None:
 
 
 def test_array_conditions_that_are_left_out() -> None:
-    """`contains` and `unevaluatedItems` have no place either; sizes stay."""
+    """`contains` and `unevaluatedItems` are left out; array sizes are kept."""
     model, losses = read_model(
         {"type": "array", "items": {"type": "string"}, "contains": {"const": "x"}, "minItems": 1}
     )
@@ -415,14 +415,14 @@ def test_array_conditions_that_are_left_out() -> None:
 
 
 def test_types_that_are_only_implied() -> None:
-    """Without `type`, values of other types are valid: they have no place in a record."""
+    """Without `type`, values of other types are valid but have no place in a record, so data are lost."""
     model, losses = read_model({"title": "R", "properties": {"a": {"minLength": 1}}})
     assert model.root == TypeReference("R")
     assert loss_keys(losses) == {("", "IMPLIED_TYPE", True), ("a", "IMPLIED_TYPE", True)}
 
 
 def test_nothing_fits() -> None:
-    """`false` has no model; a property that may not be there is none."""
+    """`false` cannot be converted; a property with the schema `false` is left out."""
     with pytest.raises(CannotConvert):
         read_model(False)
     record = read_model({"title": "R", "type": "object", "properties": {"a": False, "b": {}}})[0].types["R"]
@@ -431,7 +431,7 @@ def test_nothing_fits() -> None:
 
 
 def test_groups_of_members() -> None:
-    """Members of which there is one at most are a condition JSON Schema can state, and one that is read back."""
+    """A group with at most one member is written as a JSON Schema condition and read back."""
     fields = tuple(RecordField(name, TEXT, required=False) for name in "abcd")
     groups = {"oneOf1": ("a", "b"), "oneOf2": ("c", "d")}
     model = Model(TypeReference("R"), {"R": RecordType("R", fields, open=False, at_most_one=groups)})
@@ -492,7 +492,7 @@ def test_what_the_model_has_and_json_schema_has_not() -> None:
     ],
 )
 def test_options_that_look_alike(one: Type, other: Type, loss: Any) -> None:
-    """A union whose options a JSON value cannot tell apart loses which one it was."""
+    """A union whose options have equal JSON values loses which option a value had."""
     types = {
         "A": RecordType("A", (RecordField("a", TEXT),)),
         "A2": RecordType("A2", (RecordField("a", WHOLE),)),
@@ -504,7 +504,7 @@ def test_options_that_look_alike(one: Type, other: Type, loss: Any) -> None:
 
 
 def test_defaults_and_docs_of_fields() -> None:
-    """A default may be null; a title is the description where there is none, and is reported where there is."""
+    """A default can be null; a title is used if there is no description, and reported as a loss otherwise."""
     assert read_field({"type": ["string", "null"], "default": None}).default is None
     assert read_field({"type": "string"}).default is ABSENT
     assert read_field({"type": "string", "title": "The a"}).doc == "The a"
@@ -515,7 +515,7 @@ def test_defaults_and_docs_of_fields() -> None:
 
 
 def test_hostile_schemas() -> None:
-    """Depth, products and numbers beyond reason are refused in a sentence; a long chain of records is no matter."""
+    """Extreme depth, products and numbers are rejected with a clear message; a long chain of records is converted."""
     deep: Any = {"type": "string"}
     for _ in range(100):
         deep = {"type": "array", "items": deep}

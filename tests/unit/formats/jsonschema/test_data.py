@@ -41,7 +41,7 @@ ORDER = {
 
 
 def test_fields_are_listed_depth_first() -> None:
-    """Path, type, default and text of every property; arrays, maps and combinations entered, cycles not."""
+    """Every property has path, type, default and doc; arrays, maps and combinations are entered, cycles are not."""
     assert JSON_SCHEMA.fields(parse(ORDER)) == [
         Field("id", "integer", doc="number of the order", optional=False),
         Field("note", "string|null", default="null", optional=True),
@@ -62,7 +62,7 @@ def test_fields_are_listed_depth_first() -> None:
 
 
 def test_columns() -> None:
-    """Each kind of schema has its column type; what has no one type is a string of JSON."""
+    """Each kind of schema has its column type; a schema without a single type becomes a string of JSON."""
     assert JSON_SCHEMA.arrow_schema(parse(ORDER)) == pa.schema(
         [
             pa.field("id", pa.int64(), nullable=False),
@@ -120,7 +120,7 @@ def test_data_that_do_not_fit_are_not_written(datum: Any) -> None:
     ],
 )
 def test_bytes_that_do_not_fit_are_not_read(data: bytes, words: str) -> None:
-    """What is no JSON, or JSON of another shape, is a decode error that says why."""
+    """Bytes that are not JSON, or JSON of another structure, raise a decode error with the reason."""
     with pytest.raises(DecodeError, match=words):
         JSON_SCHEMA.codec(parse(ORDER)).decode(data)
 
@@ -153,7 +153,7 @@ def test_what_json_cannot_say_is_refused_even_where_the_schema_allows_anything(d
 
 @pytest.mark.parametrize("data", [b'{"a":1e999}', b"[-1E+400]", b"1" * 400 + b".0"])
 def test_numbers_beyond_all_floats_are_not_read_as_infinity(data: bytes) -> None:
-    """A number no float can hold is a decode error, not an infinity nothing can write again."""
+    """A number that no float can hold raises a decode error, and is not read as infinity."""
     with pytest.raises(DecodeError, match="inf is no JSON number"):
         JSON_SCHEMA.codec(parse({})).decode(data)
 
@@ -170,7 +170,7 @@ def test_a_reader_schema_decides_what_is_read() -> None:
     "draft", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
 )
 def test_formats_are_never_asserted(draft: str) -> None:
-    """One policy for all drafts: `format` describes, it does not refuse."""
+    """In all drafts `format` is an annotation and rejects no data."""
     assert JSON_SCHEMA.codec(parse({"$schema": draft, "format": "date"})).validate("no date") == []
 
 
@@ -200,7 +200,7 @@ def test_examples_fit(schema: Any) -> None:
 
 
 def test_no_example_is_an_error_not_a_lie() -> None:
-    """A schema nothing fits has no example, and says so."""
+    """A schema that no datum fits has no example: an error is raised."""
     with pytest.raises(EncodeError, match="no small datum"):
         JSON_SCHEMA.codec(parse(False)).example()
 

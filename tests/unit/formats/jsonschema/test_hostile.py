@@ -1,4 +1,4 @@
-"""Schemas made to hurt, found by fuzzing or by looking: each ends in a clear error, or an answer, soon."""
+"""Hostile JSON Schemas: each ends soon in a clear error or an answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_keywords_of_wrong_types(schema: Any) -> None:
 @pytest.mark.parametrize("ruleset", ["confluent", "confluent-lenient"])
 @pytest.mark.parametrize("keyword", ["oneOf", "anyOf", "allOf"])
 def test_sums_of_many_branches(keyword: str, ruleset: str) -> None:
-    """Where hundreds of branches would have to be tried with each other, nothing is decided, and that is said."""
+    """If hundreds of branches would have to be compared with each other, the result is reported as undecided."""
     before = parse({keyword: [{"properties": {f"a{n}": {"type": "integer"}}} for n in range(800)]})
     after = parse({keyword: [{"properties": {f"a{n}": {"type": "string"}}} for n in range(800)]})
     (finding,) = JSON_SCHEMA.check(after, before, ruleset)
@@ -102,7 +102,7 @@ def test_the_search_ends_in_time(reader: Any, writer: Any, monkeypatch: pytest.M
 
 
 def test_numbers_with_one_hash_are_told_apart_at_once() -> None:
-    """A hash of a number is its remainder; what stands for numbers in sets has hashes that nobody can choose."""
+    """Numbers with the same hash are compared quickly: what represents them in sets has unpredictable hashes."""
     shared = 2**61 - 1
     for spell in ("{}", "{}.5", "{}e3"):
         numbers = [SpelledNumber(spell.format(shared * (count + 1))) for count in range(2000)]

@@ -128,5 +128,5 @@ def test_recursion_ends() -> None:
 
 
 def test_the_name_starts_at_version_two() -> None:
-    """The format was released without it: a registry takes the ruleset over before a bare name means it."""
+    """The ruleset starts at version 2, because the format was released without it: a registry must adopt it first."""
     assert RULESETS.find_ruleset("karapace").name == "karapace@2"

@@ -61,7 +61,7 @@ def test_the_draft_is_that_of_schema_else_seven(schema: Any, draft: Draft) -> No
     ],
 )
 def test_broken_texts_are_refused_with_line_and_column(text: bytes, line: int, column: int, words: str) -> None:
-    """What is no JSON is refused where it goes wrong."""
+    """Text that is not JSON is rejected with the line and column of the error."""
     with pytest.raises(MalformedSchema, match=words) as caught:
         parse(text)
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -80,7 +80,7 @@ def test_broken_texts_are_refused_with_line_and_column(text: bytes, line: int, c
     ],
 )
 def test_wrong_schemas_are_refused_with_pointer_and_expectation(schema: Any, path: str, expected: str) -> None:
-    """What the meta-schema refuses is told by its place and by what belongs there."""
+    """A schema that the meta-schema rejects has an error with its path and what is expected there."""
     with pytest.raises(MalformedSchema) as caught:
         parse(schema)
     assert caught.value.path == path
@@ -88,7 +88,7 @@ def test_wrong_schemas_are_refused_with_pointer_and_expectation(schema: Any, pat
 
 
 def test_of_repeated_members_the_last_one_counts() -> None:
-    """As in Jackson: the last value, at the place of the first; lint tells."""
+    """Of repeated members the last value counts, at the position of the first, as in Jackson; lint reports them."""
     text = b'{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","title":"T",'
     text += (
         b'"properties":{"a":{"type":"string","type":"integer"},"a":{"type":"null"},"b":{"const":1}},"type":"string"}'
@@ -132,7 +132,7 @@ def test_references_to_published_meta_schemas_resolve(uri: str, good: Any, bad: 
 
 
 def test_old_texts_keep_their_place() -> None:
-    """strict=False takes a schema the meta-schema refuses; only its codec says so."""
+    """strict=False accepts a schema that the meta-schema rejects; only its codec raises an error."""
     parsed = parse({"type": "object", "required": "a"}, strict=False)
     assert not JSON_SCHEMA.check(parsed, parsed)
     with pytest.raises(MalformedSchema):
@@ -184,7 +184,7 @@ ZIP = {"definitions": {"zip": {"$id": "#z", "type": "string"}}}
     ],
 )
 def test_references_lead_into_the_texts_handed_in(schema: Any, references: dict[str, Any]) -> None:
-    """By name, by resolved URI, by own id, by pointer and anchor: validation, fields and bundle all find the target."""
+    """Validation, fields and bundle find a target by name, resolved URI, own id, pointer and anchor."""
     parsed = parse(schema, references)
     assert JSON_SCHEMA.codec(parsed).validate({"at": {"zip": 1}}) == ['#/at/zip: 1 is not of type "string"']
     assert [field.path for field in JSON_SCHEMA.fields(parsed)] == ["at", "at.zip"]
@@ -198,7 +198,7 @@ def test_references_lead_into_the_texts_handed_in(schema: Any, references: dict[
     "ref", ["http://example.com/x.json", "x.json", "#/definitions/x", "#x", "#/definitions/0/~2", "http://[/x"]
 )
 def test_references_to_nowhere_are_refused_and_never_fetched(ref: str) -> None:
-    """A reference that leads nowhere names its place at once; without strictness it allows anything."""
+    """A reference without a target raises an error with its path; with strict=False it allows anything."""
     schema = {"definitions": {}, "properties": {"a": {"$ref": ref}}}
     with limit_time(10, time.monotonic):
         with pytest.raises(UnresolvedReference) as caught:
@@ -208,14 +208,14 @@ def test_references_to_nowhere_are_refused_and_never_fetched(ref: str) -> None:
 
 
 def test_a_malformed_reference_is_named() -> None:
-    """An error inside a reference text says which one."""
+    """An error inside a reference text names the reference."""
     with pytest.raises(MalformedSchema, match=r"reference 'a\.json'") as caught:
         JSON_SCHEMA.parse(b'{"$ref": "a.json"}', {"a.json": b"{,}"})
     assert caught.value.line == 1
 
 
 def test_uri_references_resolve_as_in_rfc_3986() -> None:
-    """The examples every resolver gets wrong first: dots, empty paths, foreign schemes."""
+    """Difficult cases of RFC 3986 are resolved: dots, empty paths, other schemes."""
     base = "http://a/b/c/d;p?q"
     table = {"g": "http://a/b/c/g", "../g": "http://a/b/g", "../../../g": "http://a/g", "?y": "http://a/b/c/d;p?y"}
     table |= {"#s": "http://a/b/c/d;p?q#s", "//g": "http://g", "mailto:x": "mailto:x", ".": "http://a/b/c/"}
@@ -250,7 +250,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_texts_are_refused_quickly(text: bytes) -> None:
-    """Depth, size, numbers and tangles meet a clear error in bounded time, never a recursion error."""
+    """Extreme depth, size, numbers and tangles raise a clear error in bounded time, never a recursion error."""
     with limit_time(20, time.monotonic), pytest.raises(SteleError):
         parse(text)
 
@@ -265,7 +265,7 @@ def test_ten_megabytes_pass_in_bounded_time() -> None:
 
 
 def test_deep_but_legal_schemas_pass_every_function() -> None:
-    """At the depth limit nothing recurses too far."""
+    """At the depth limit no function exceeds the recursion limit."""
     parsed = parse(nested_text('{"not":', "}", 199))
     again = parse(nested_text(' {"not":', "}", 199))
     assert [change.type for change in list_changes(parsed, again)] == ["NOT_TYPE_NARROWED"]
@@ -311,7 +311,7 @@ def test_shared_definitions_do_not_multiply() -> None:
 
 
 def test_a_wide_object_is_compared_in_one_pass() -> None:
-    """Twenty thousand properties of which one changed: one finding, in time that grows with the schema only."""
+    """One changed property of twenty thousand gives one finding, in time linear in the schema."""
     text = json.dumps({"properties": {f"p{i}": {"type": "string"} for i in range(20_000)}})
     with limit_time(15):
         other = parse(text.replace("string", "number", 1).encode())
@@ -339,7 +339,7 @@ def test_slow_patterns_count_as_not_matching() -> None:
 
 
 def test_unknown_rulesets_are_refused() -> None:
-    """The rulesets are named; any other name is an error that lists them."""
+    """An unknown ruleset raises an error that lists the known ones."""
     assert tuple(name.removesuffix("@1") for name in JSON_SCHEMA.rulesets) == (
         "confluent",
         "confluent-lenient",
@@ -367,7 +367,7 @@ def test_a_meta_schema_of_the_authors_own() -> None:
 
 
 def test_meta_schemas_in_a_circle() -> None:
-    """Meta-schemas that name each other end the search for a draft, not the process."""
+    """Meta-schemas that name each other end the search for a draft without an endless loop."""
     circle = {"urn:a": b'{"$schema":"urn:b"}', "urn:b": b'{"$schema":"urn:a"}'}
     with suppress(MalformedSchema):
         assert JSON_SCHEMA.parse(b'{"$schema":"urn:a"}', circle).draft is Draft.DRAFT7

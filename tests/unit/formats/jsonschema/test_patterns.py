@@ -43,7 +43,7 @@ def resident_mebibytes() -> float:
 
 @pytest.mark.parametrize(("keyword", "count"), [("pattern", 60), ("patternProperties", 600), ("pattern", 2_500)])
 def test_many_large_patterns_are_refused_without_being_compiled_here(keyword: str, count: int) -> None:
-    """12 KB of patterns took 13 seconds and 1,400 MiB: now a sentence names the pattern that is one too many."""
+    """Too many large patterns raise an error that names the first one too many; once 12 KB took 13 s and 1,400 MiB."""
     texts = [rf"^\p{{L}}{{50}}{number}$" for number in range(count)]
     schema: Any = {keyword: dict.fromkeys(texts, True)}
     if keyword == "pattern":
@@ -59,14 +59,14 @@ def test_many_large_patterns_are_refused_without_being_compiled_here(keyword: st
 
 
 def test_one_pattern_that_is_too_large_is_named() -> None:
-    """The engine says of it only that it is no regular expression."""
+    """A single pattern that is too large is named in the error."""
     with pytest.raises(MalformedSchema, match="takes more than 4 MiB when compiled") as caught:
         parse({"properties": {"a": {"pattern": r"^\p{L}{1,5000}$"}}})
     assert caught.value.path == "#/properties/a/pattern"
 
 
 def test_a_pattern_that_the_engine_cannot_be_interrupted_in_is_given_up() -> None:
-    """Classes are folded before any limit of the engine counts: the process that measures is ended by the system."""
+    """Classes are folded before any limit of the engine applies: the system ends the process that measures them."""
     with pytest.raises(MalformedSchema, match="takes too long to compile"):
         parse({"pattern": r"(?i:[\p{L}])" * 20_000})
     assert parse({"pattern": "^a$"}).validator.is_valid("a")
@@ -84,7 +84,7 @@ def test_patterns_of_references_count() -> None:
 
 
 def test_a_process_that_died_is_not_blamed_on_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Something killed the process that measures: a fresh one is asked again."""
+    """If the measuring process is killed from outside, the question is asked again in a new one."""
     engine = EngineProcess(60)
     monkeypatch.setattr(patterns, "_METER", engine)
     schema = {"allOf": [{"pattern": rf"^\p{{L}}{{50}}{letter}$"} for letter in "xyz"]}
@@ -98,7 +98,7 @@ def test_a_process_that_died_is_not_blamed_on_a_pattern(monkeypatch: pytest.Monk
 
 
 def test_ordinary_patterns_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What schemas usually hold is estimated from its text."""
+    """The size of usual patterns is estimated from their text."""
     monkeypatch.setattr(patterns, "_METER", None)
     usual = [
         r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
@@ -146,7 +146,7 @@ _PATTERNS = st.recursive(
 @given(_PATTERNS)
 @settings(max_examples=150, deadline=None)
 def test_estimates_are_not_below_what_a_pattern_takes(pattern: str) -> None:
-    """An estimate may be far too high, never too low: what it lets pass is compiled without a second look."""
+    """An estimate can be far too high, never too low, because small estimates are trusted."""
     estimate = estimate_pattern(pattern)
     if estimate <= 8 * PATTERN_SIZE_LIMIT:
         assert engine_worker._measure_pattern(pattern, 200_000, PATTERN_SIZE_LIMIT) <= 2 * estimate
@@ -154,7 +154,7 @@ def test_estimates_are_not_below_what_a_pattern_takes(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(?i)a{1000}", "a)b", "(?x:a b)"])
 def test_text_that_is_not_understood_is_measured(pattern: str) -> None:
-    """Flags change what characters mean."""
+    """Patterns with syntax that is not understood, such as flags, have an infinite estimate and are measured."""
     assert estimate_pattern(pattern) == float("inf")
 
 
@@ -166,7 +166,7 @@ def test_matching_survives_patterns_that_are_wrong() -> None:
 
 
 def test_remembered_schemas_are_counted_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixty schemas of 229 bytes held 1.5 GiB, because the cache of parsed schemas counted entries."""
+    """The cache of parsed schemas has a limit in bytes; with a limit of entries, 60 small schemas held 1.5 GiB."""
     monkeypatch.setattr(schemas, "CACHE_BYTES", 20 << 20)
     parser, memory = schemas.SchemaParser(), resident_mebibytes()
     for number in range(12):

@@ -1,4 +1,4 @@
-"""Patterns of ECMA-262 as regular languages: the validator's meaning, and what is not read."""
+"""Patterns of ECMA-262 as regular languages: same meaning as in the validator, and unsupported syntax."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_languages_hold_what_the_validator_finds(pattern: str, texts: list[str])
 @settings(max_examples=scale_examples(200), deadline=None)
 @given(PATTERNS, PATTERNS, st.lists(TEXTS, max_size=20))
 def test_inclusion_is_never_claimed_wrongly(writer: str, reader: str, texts: list[str]) -> None:
-    """No text speaks against an inclusion that is claimed; a text found instead speaks against it."""
+    """No text contradicts a claimed inclusion; otherwise a text is found that contradicts it."""
     word = find_difference(writer, reader)
     if word is None:
         assert all(pattern_matches(reader, text) for text in texts if pattern_matches(writer, text))
@@ -79,7 +79,7 @@ def test_inclusion_is_never_claimed_wrongly(writer: str, reader: str, texts: lis
 
 @pytest.mark.parametrize("letter", "dDwWsS")
 def test_classes_are_those_of_the_validator(letter: str) -> None:
-    """A class escape stands for the same characters, of the plane where classes differ and of the next."""
+    """A class escape matches the same of the tested characters as in the validator."""
     algebra = make_algebra()
     ((charset, _),) = algebra.first_steps(parse_search(algebra, f"^\\{letter}$", DOTS[0]))
     validator = jsonschema_rs.Draft202012Validator({"pattern": f"^\\{letter}$"})
@@ -124,7 +124,7 @@ def test_classes_are_those_of_the_validator(letter: str) -> None:
     ],
 )
 def test_what_is_not_read(pattern: str) -> None:
-    """Lookarounds, back references, boundaries, properties, flags, and what engines read differently or refuse."""
+    """Lookarounds, back references, boundaries, properties, flags, and syntax that engines disagree on are rejected."""
     with pytest.raises(PatternError):
         parse_search(make_algebra(), pattern, DOTS[0])
     assert not StringProver(lambda _: True).is_covered({"pattern": pattern}, {"pattern": "a"})
@@ -142,7 +142,7 @@ def test_what_is_not_read(pattern: str) -> None:
     ],
 )
 def test_a_hostile_pair_ends_soon(writer: str, reader: str) -> None:
-    """Automata that grow beyond the budget are given up; the verdict is one of three, within seconds."""
+    """A comparison whose automata exceed the budget is stopped; there is a verdict within seconds."""
     with limit_time(8):
         theirs, mine = (
             JSON_SCHEMA.parse(json.dumps({"type": "string", "pattern": pattern}).encode(), {})

@@ -1,8 +1,8 @@
 """Pairs of related Protobuf modules, for comparing verdicts with those of `buf`.
 
-A module is drawn by answering questions, each known by a key such as `main/M0/f3/type`. The old module of a pair takes
-the answers of its seed; the new one takes the same answers except for a few, so that any decision of the generator is
-also a change that gets tested.
+A module is drawn by a sequence of choices, each with a key such as `main/M0/f3/type`. The seed of a pair determines the
+choices for the old module. The new module has the same choices except for a few, so that any decision of the generator
+is also a change that gets tested.
 """
 
 from __future__ import annotations
@@ -55,11 +55,14 @@ _WORDS = """
     accessor check_utf8 generic java_m lib extra M E S _
 """
 FOCUS = _WORDS.split()
-"""Parts of keys; each pair changes answers to keys with one of them more often."""
+"""Parts of keys; in each pair, choices whose key contains one of them change more often."""
 
 
 class Answers:
-    """Answers by key: those of a seed; a share of them, more where the key has the focus, are those of another."""
+    """Random choices by key, determined by a seed.
+
+    A share of them, and more if the key contains the focus, is determined by another seed.
+    """
 
     def __init__(self, seed: str, other: str = "", share: float = 0.0, focus: str = "") -> None:
         self._seed, self._other, self._share, self._focus = seed, other, share, focus
@@ -72,7 +75,7 @@ class Answers:
         return options[int(_hash_fraction(f"{seed}/{key}") * len(options))]
 
     def answer_yes(self, key: str, chance: float) -> bool:
-        """True with a chance between 0 and 1."""
+        """Return True with a probability of chance."""
         return self.pick_option(key, range(100)) < chance * 100
 
 
@@ -93,7 +96,10 @@ class Drawing:
         self.enums: list[str] = []
 
     def draw_files(self) -> dict[str, str]:
-        """The sources, imports before importers; the last one is the main file, which may not import all others."""
+        """Return the sources, imports before importers.
+
+        The last one is the main file. It does not necessarily import all others.
+        """
         pick, yes = self.a.pick_option, self.a.answer_yes
         sources: dict[str, str] = {}
         lib = f"{self.name}/{pick('lib-path', ['lib'] * 15 + ['lib2'])}.proto"
@@ -168,7 +174,7 @@ class Drawing:
         )
 
     def _lib_is_usable(self) -> bool:
-        """A file of open enums may not use a closed one of another file."""
+        """Return whether the file can use the closed enum of another file; files with open enums cannot."""
         return self.syntax != "proto3" and not self.is_edition
 
     def _draw_features(self, key: str, names: Sequence[str] | dict[str, list[str]], chance: float) -> list[str]:
@@ -262,7 +268,7 @@ class Drawing:
         return self.a.pick_option(f"{at}/of-{len(names)}", names)
 
     def _open_enum(self, at: str) -> str:
-        """The values of a map must have a zero to fall back on."""
+        """Return a type for values of a map: an open enum or bool, because they need a zero as their default."""
         return self.enums[0] if self.a.answer_yes(f"{at}/enum-value", 0.5) else "bool"
 
     def _draw_label(self, at: str, *, in_oneof: bool) -> str:
@@ -296,7 +302,7 @@ class Drawing:
 
     @staticmethod
     def _fits_kind(feature: str, kind: str, *, plain: bool) -> bool:
-        """Whether a feature may be set for fields of a kind; plain ones may say whether they have presence."""
+        """Return whether a feature can be set for fields of a kind; only plain fields can have field presence."""
         if "utf8" in feature:
             return kind in {"string", "map of string"}
         if "string_type" in feature:

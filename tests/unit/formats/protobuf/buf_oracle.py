@@ -18,7 +18,7 @@ Files = Mapping[str, str]
 
 
 def rules_by_category() -> dict[str, set[str]]:
-    """What each category consists of."""
+    """Return the rules of each category."""
     lines = _run_buf("config", "ls-breaking-rules", "--format", "json").stdout.splitlines()
     rules = [json.loads(line) for line in lines]
     return {name: {rule["id"] for rule in rules if name in rule["categories"]} for name in CATEGORIES}
@@ -52,7 +52,10 @@ def broken_rules(
 
 
 def _find_pair(finding: Mapping[str, str], pairs: Mapping[int, object], folder: Path) -> int:
-    """Which pair an answer is about: by the file, else by what the message names; the only pair may name anything."""
+    """Return the number of the pair that a finding is about: by its file, else by the names in its message.
+
+    With only one pair, its number is returned.
+    """
     if len(pairs) == 1:
         return next(iter(pairs))
     match = _PAIR.search(finding.get("path", "").removeprefix(str(folder))) or _PAIR.search(finding["message"])

@@ -40,7 +40,7 @@ def parse(text: str, name: str = "", **references: str) -> ProtobufSchema:
 
 
 def check(new: ProtobufSchema, old: ProtobufSchema, category: str) -> list[Finding]:
-    """What new breaks of old."""
+    """Return what new breaks compared with old."""
     return PROTOBUF.check(new, old, f"buf:{category}")
 
 
@@ -164,7 +164,7 @@ CASES = [
 
 @pytest.mark.parametrize(("rule", "head", "old", "new", "path"), CASES)
 def test_rules(rule: str, head: str, old: str, new: str, path: str | None) -> None:
-    """Each rule reports its change at the element concerned (path None: it does not), and says why and what to do."""
+    """Each rule reports its change at the changed element (path None: no finding), with a reason and a fix."""
     (category, *_) = CATEGORIES_OF[rule]
     findings = [finding for finding in check(parse(head + new), parse(head + old), category) if finding.rule == rule]
     assert [finding.path for finding in findings] == ([] if path is None else [path])
@@ -172,7 +172,7 @@ def test_rules(rule: str, head: str, old: str, new: str, path: str | None) -> No
 
 
 def test_the_cases_agree_with_buf(tmp_path: Path) -> None:
-    """The program breaks the same rules over the cases, asked in one call with a package for each."""
+    """The `buf` program reports the same rules for all cases, in one call with a package for each."""
     texts = {
         number: (f"{head}{new}\npackage p{number};", f"{head}{old}\npackage p{number};")
         for number, (_, head, old, new, _) in enumerate(CASES)
@@ -197,7 +197,7 @@ def test_the_cases_agree_with_buf(tmp_path: Path) -> None:
     ],
 )
 def test_packages_agree_with_buf(old: str, new: str, tmp_path: Path) -> None:
-    """The program breaks the same rules when packages change, go, are missing or lose all of one kind."""
+    """The `buf` program reports the same rules when packages change, are removed, or lose all elements of a kind."""
     expected = broken_rules({1: ({"p1/a.proto": P3 + new}, {"p1/a.proto": P3 + old})}, tmp_path)
     assert broken_rules_of(parse(P3 + new), parse(P3 + old)) == expected[1]
 
@@ -231,7 +231,7 @@ def test_an_enum_may_move_if_it_keeps_its_values() -> None:
 
 
 def test_directions() -> None:
-    """A new field is free for a new reader of old data, and a deleted one for an old reader of new data."""
+    """A new field is compatible for a new reader of old data, and a deleted one for an old reader of new data."""
     old, new = parse(P3 + message()), parse(P3 + message("int32 x = 1;"))
     assert broken_rules_of(new, old) == set()
     assert broken_rules_of(old, new, "FILE") == {"FIELD_NO_DELETE"}
@@ -255,7 +255,7 @@ def test_the_schemas_are_the_same_file_unless_both_have_names() -> None:
 
 
 def test_imports_belong_to_the_module() -> None:
-    """Changes in a registered reference count like those of the schema; a reference that is no longer used is gone."""
+    """Changes in a reference count like those of the schema; a reference that is no longer used counts as deleted."""
     main = P3 + 'import "lib.proto"; message A { L x = 1; }'
     old = parse(main, lib=P3 + "message L { int32 y = 1; } message M {}")
     assert [
@@ -277,7 +277,7 @@ def test_built_in_files_are_not_compared() -> None:
 
 
 def test_modules_of_several_roots() -> None:
-    """Files that no single one imports are compared together, and may be told apart by path only."""
+    """Files without a common importer are compared together, and are identified by path."""
     old = [parse(P3 + "package a; message A {}", "a.proto"), parse(P3 + "package a; message B {}", "b.proto")]
     new = [parse(P3 + "package a; message A {} message B {}", "a.proto")]
     assert {finding.rule for finding in check_modules("buf:FILE", new, old)} == {"FILE_NO_DELETE"}
@@ -287,7 +287,7 @@ def test_modules_of_several_roots() -> None:
 
 
 def test_a_descriptor_without_json_names() -> None:
-    """A descriptor that leaves the JSON names out means the usual ones."""
+    """A descriptor without JSON names is compared with the default ones."""
     schema = parse(P3 + message("int32 some_name = 1;"))
     bare = type(schema.proto).FromString(schema.proto.SerializeToString())
     bare.message_type[0].field[0].ClearField("json_name")
@@ -345,7 +345,7 @@ def test_hostile_sizes(old: str, new: str) -> None:
 
 
 def test_references_that_nobody_imports_are_compared() -> None:
-    """Files of a module that the main file does not import count: enums, options, types, and files that are gone."""
+    """Files of a module that the main file does not import are compared: enums, options, types, and deleted files."""
     main = b'syntax = "proto3"; package p.v1beta1; message M { int32 a = 1; }'
     old = {
         "e.proto": b'syntax = "proto3"; package p.v1beta1; enum E { E_A = 0; E_B = 1; }',

@@ -1,4 +1,4 @@
-"""Data: plain Python values to bytes and back, and what does not fit."""
+"""Protobuf data: Python values to bytes and back, and data that do not fit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def round_trip(datum: Any) -> Any:
 
 
 def test_absent_fields_read_as_their_defaults() -> None:
-    """Empty data give every field without presence, and none of the others."""
+    """Empty data decode to the defaults of fields without presence, and to no other fields."""
     assert round_trip({}) == {
         "i": 0, "u": 0, "s": 0, "f32": 0, "d": 0.0, "f": 0.0, "b": False, "str": "", "raw": b"", "e": "ZERO",
         "many": [], "subs": [], "by_name": {}, "by_flag": {}, "long_name": "",
@@ -133,7 +133,7 @@ def test_json_names_are_taken() -> None:
     ],
 )
 def test_what_does_not_fit_is_explained(datum: Any, problem: str) -> None:
-    """Validate gives one sentence with the path, encode refuses with it."""
+    """Validate returns one sentence with the path, and encode raises it."""
     codec = PROTOBUF.codec(schema())
     assert codec.validate(datum) == [problem]
     with pytest.raises(EncodeError) as caught:
@@ -164,7 +164,7 @@ def test_endless_data_are_refused() -> None:
 
 
 def test_messages_are_taken_too() -> None:
-    """A generated message of the type's name is encoded wherever its class comes from; another type is refused."""
+    """A generated message of the right type is encoded, whichever class it has; another type is rejected."""
     codec = PROTOBUF.codec(schema())
     kind = message_class(schema())
     assert codec.decode(codec.encode(kind(i=5)))["i"] == 5
@@ -225,7 +225,7 @@ def test_unknown_fields_are_kept_in_messages() -> None:
 
 
 def test_required_fields_and_groups_of_proto2() -> None:
-    """Missing required fields are refused in both directions, groups and extensions are fields like others."""
+    """Missing required fields are rejected in both directions; groups and extensions are normal fields."""
     two = schema(
         "package p; message A { required int32 r = 1; optional group G = 2 { required int32 q = 1; } "
         "extensions 5 to 9; }"
@@ -262,7 +262,7 @@ def test_encoding_is_stable() -> None:
 
 
 def test_fields_may_share_a_json_name() -> None:
-    """What the compiler only warns of makes no schema unusable."""
+    """A schema with a mere compiler warning, for equal JSON names, stays usable."""
     source = b'syntax = "proto2"; message M { optional int32 a_b = 1; optional int32 aB = 2; message N {} }'
     parsed = PROTOBUF.parse(source, {})
     assert [field.json_name for field in parsed.proto.message_type[0].field] == ["aB", "aB"]

@@ -34,7 +34,7 @@ def test_a_crash_is_survived() -> None:
 
 
 def test_a_killed_process_is_not_the_fault_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job whose process was killed by others runs in a new one; when that is killed, too, it may be tried again."""
+    """If the process of a job is killed from outside, the job runs in a new one; a second kill raises `Unavailable`."""
     pool = CompilerPool(1)
 
     def kill_process() -> None:
@@ -63,7 +63,7 @@ def test_a_killed_process_is_not_the_fault_of_the_schema(monkeypatch: pytest.Mon
 
 
 def test_an_interrupted_job_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that is interrupted while it waits does not leave its answer to the next one."""
+    """An interrupted thread does not leave its answer for the next job."""
     pool = CompilerPool(1)
 
     def interrupt(stream: object) -> list[bytes]:
@@ -96,7 +96,7 @@ def test_the_deadline_ends_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_alarm_that_comes_late_is_not_blamed_on_the_next_schema() -> None:
-    """A process that was killed just after its answer is replaced, and what it was asked next is compiled."""
+    """A process that was killed just after its answer is replaced, and the next job is compiled."""
     pool = CompilerPool(1)
     try:
         assert pool.compile_file("a", [("a", GOOD)]) is not None
@@ -164,14 +164,14 @@ def test_a_forked_child_uses_processes_of_its_own() -> None:
 
 
 def test_importing_the_format_loads_neither_library_nor_compiler() -> None:
-    """A server or command that meets no Protobuf schema does not pay for one."""
+    """Importing the format loads neither the Protobuf library nor the compiler."""
     code = "import sys, stele.formats.protobuf; print(*[m for m in sys.modules if m.startswith(('google.', 'grpc'))])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.split() == []
 
 
 def test_a_missing_compiler_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extra everything starts; the first Protobuf schema says what to install."""
+    """Without the extra everything starts; the first Protobuf schema raises an error that names what to install."""
     monkeypatch.setattr(compiler, "find_spec", lambda _name: None)
     with pytest.raises(NotInstalled, match=r"pip install 'stele-registry\[protobuf\]'$"):
         compiler.compiler_folder()

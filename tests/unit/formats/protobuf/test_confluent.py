@@ -143,7 +143,7 @@ def test_incompatible_changes(old: str, new: str, rule: str) -> None:
     ],
 )  # fmt: skip
 def test_incompatible_changes_of_proto2(old: str, new: str, rule: str) -> None:
-    """Rules on labels that only proto2 has words for."""
+    """Changes of labels that only proto2 has are reported by their rules."""
     assert broken_rules(old, new, P2) == [rule]
 
 
@@ -162,7 +162,7 @@ def test_compatible_changes_of_proto2(old: str, new: str) -> None:
 
 
 def test_a_group_is_compared_below_its_field() -> None:
-    """A group may be renamed with its field, which is no removed message; what it holds is compared."""
+    """A group can be renamed with its field, which removes no message; its content is compared."""
     old = message_a("optional group G = 1 { optional int32 x = 1; message I {} }")
     assert broken_rules(old, message_a("optional group H = 1 { optional int64 y = 1; message I {} }"), P2) == []
     new = message_a("optional group G = 1 { optional string x = 1; }")
@@ -217,7 +217,7 @@ def test_imported_messages_are_compared() -> None:
 
 
 def test_unused_messages_of_imports_are_not_compared() -> None:
-    """What no field uses may change in an import, even its package."""
+    """Messages of an import that no field uses are not compared, not even their package."""
     head = P3 + 'import "x.proto"; message A { %s }'
     old = parse(head % "", x=P3 + "package l; message X { int32 v = 1; } message Gone {}")
     new = parse(head % "", x=P3 + "package l; message X { string v = 1; }")
@@ -252,7 +252,7 @@ def test_recursion_and_long_chains_end() -> None:
 
 
 def test_a_finding_explains_itself() -> None:
-    """Path, both sides, reason and remedy are filled in; the same question always gives the same answer."""
+    """A finding has path, both sides, reason and fix; the same comparison always gives the same findings."""
     old = parse(P3 + "package p; message A { message B { repeated int32 n = 7; } }")
     new = parse(P3 + "package p; message A { message B { string n = 7; } }")
     (finding,) = PROTOBUF.check(new, old)

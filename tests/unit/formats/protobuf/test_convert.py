@@ -52,7 +52,7 @@ def fields_of(model: Model, name: str = "") -> dict[str, RecordField]:
 
 
 def write_file(*fields: RecordField, **types: Any) -> tuple[str, set[str]]:
-    """The text of a record `a.R` with these fields, known to compile, and the words of its losses."""
+    """Return the text of a record `a.R` with these fields, checked by the compiler, and the kinds of its losses."""
     record = RecordType("a.R", fields)
     text, losses = FORMAT.from_model(Model(TypeReference("a.R"), {"a.R": record, **types}))
     PROTOBUF.parse(text, {})
@@ -60,7 +60,7 @@ def write_file(*fields: RecordField, **types: Any) -> tuple[str, set[str]]:
 
 
 def test_the_format_has_both_abilities() -> None:
-    """Callers find the abilities by the protocols."""
+    """The format satisfies the protocols for both directions of conversion."""
     assert isinstance(PROTOBUF, ToModel)
     assert isinstance(PROTOBUF, FromModel)
 
@@ -89,7 +89,7 @@ def test_the_format_has_both_abilities() -> None:
     ],
 )
 def test_every_scalar_has_its_kind(word: str, kind: ScalarKind) -> None:
-    """Scalars keep their width; how they are written on the wire is a loss when it is not the usual way."""
+    """Scalars keep their width; an unusual encoding on the wire is a loss."""
     model, losses = read_model(f"message M {{ {word} x = 7; }}")
     assert fields_of(model)["x"].type == Scalar(kind)
     assert fields_of(model)["x"].number == 7
@@ -111,7 +111,7 @@ def test_presence_decides_about_null_and_default() -> None:
 
 
 def test_proto2_requires_and_has_defaults() -> None:
-    """`required` is required, a written default makes a field that is never null."""
+    """`required` fields are required, and a field with an explicit default is never null."""
     head = 'syntax = "proto2"; package a;'
     body = (
         'message M { required int32 a = 1; optional bytes b = 2 [default = "hi"]; optional float c = 3 [default = inf];'
@@ -135,14 +135,14 @@ def test_editions_say_presence_by_feature() -> None:
 
 
 def test_groups_are_messages_of_another_encoding() -> None:
-    """A group becomes a record and is reported."""
+    """A group becomes a record, and the loss of its encoding is reported."""
     model, losses = read_model("message M { optional group G = 1 { optional int32 x = 2; } }", 'syntax = "proto2";')
     assert fields_of(model)["g"].type == TypeReference("M.G")
     assert [loss.what for loss in losses] == ["ENCODING"]
 
 
 def test_oneofs_are_groups_and_optional_is_none() -> None:
-    """Members of a oneof are nullable and in a group; the oneof that `optional` implies is none."""
+    """Members of a oneof are nullable and in a group; the oneof that `optional` implies makes no group."""
     model, _ = read_model("message M { oneof pick { int32 a = 1; string b = 2; } optional int32 c = 3; }")
     record = model.types["a.M"]
     assert isinstance(record, RecordType)
@@ -176,7 +176,7 @@ WELL_KNOWN: list[tuple[str, str, Type, set[str]]] = [
 
 @pytest.mark.parametrize(("file", "name", "kind", "words"), WELL_KNOWN, ids=[name for _, name, _, _ in WELL_KNOWN])
 def test_well_known_messages_are_values(file: str, name: str, kind: Type, words: set[str]) -> None:
-    """A message with a meaning of its own is the value it stands for, and null when it is not set."""
+    """A well-known message becomes the value that it stands for, and null when it is not set."""
     model, losses = read_model(f'import "{file}"; message M {{ {name} x = 1; }}')
     field = fields_of(model)["x"]
     assert (field.type, field.nullable, field.default) == (kind, True, None)
@@ -252,14 +252,14 @@ def test_comments_are_documentation() -> None:
     ids=str,
 )
 def test_every_type_has_a_place(kind: Type, text: str, words: set[str]) -> None:
-    """Each type of the model becomes the type that the table names, with the losses it has."""
+    """Each type of the model becomes the documented type, with the documented losses."""
     source, lost = write_file(RecordField("x", kind))
     assert text in source
     assert lost == words
 
 
 def test_decimals_keep_precision_and_scale_as_an_option() -> None:
-    """A decimal comes back with its digits."""
+    """A decimal is read back with its precision and scale."""
     text, _ = write_file(RecordField("x", Decimal(10, 2)))
     assert fields_of(FORMAT.to_model(PROTOBUF.parse(text.encode(), {}))[0])["x"].type == Decimal(10, 2)
 
@@ -280,7 +280,7 @@ def test_null_absence_and_defaults_choose_the_label() -> None:
 
 
 def test_lists_that_may_be_null_lose_data() -> None:
-    """Null and empty lists cannot be told apart; lists that are left out neither, which costs no value."""
+    """Null and empty lists cannot be distinguished, which loses data; absent lists cannot either, which does not."""
     assert write_file(RecordField("x", Array(INT), nullable=True))[1] == {"NULLABLE"}
     assert write_file(RecordField("x", Array(INT), required=False))[1] == {"PRESENCE"}
 
@@ -333,14 +333,14 @@ def test_types_of_other_packages_move_in() -> None:
 
 
 def test_a_root_that_is_no_record_is_wrapped() -> None:
-    """Data of Protobuf are messages: any other value is the field of one."""
+    """A root that is not a record becomes the field of a message."""
     text, losses = FORMAT.from_model(Model(Array(STRING), nullable=False))
     assert "message Value {\n  repeated string value = 1;\n}" in text.decode()
     assert [loss.what for loss in losses] == ["ROOT"]
 
 
 def test_checks_names_and_openness_are_losses() -> None:
-    """What proto3 has no word for is reported."""
+    """Features that proto3 does not have are reported."""
     record = RecordType(
         "R", (RecordField("x", INT, aliases=("y",), constraints={"minimum": 1}),), aliases=("Q",), open=True
     )
@@ -354,7 +354,7 @@ def test_checks_names_and_openness_are_losses() -> None:
 
 
 def test_types_nested_without_end_are_refused() -> None:
-    """Ten thousand lists inside each other are too many, said without recursion."""
+    """Ten thousand lists inside each other are rejected, without recursion."""
     kind: Type = INT
     for _ in range(10_000):
         kind = Array(kind)
@@ -396,14 +396,14 @@ def test_names_inside_names_do_not_nest_without_end() -> None:
     ],
 )
 def test_unsound_models_are_refused(model: Model) -> None:
-    """Types that are not there, fields of one name, and endless names are errors with a sentence."""
+    """Missing types, fields with equal names, and very long names raise an error with a clear message."""
     with pytest.raises(CannotConvert):
         FORMAT.from_model(model)
 
 
 @pytest.mark.parametrize(("records", "fields"), [(1, 3_001), (20, 2_600)])
 def test_too_many_fields_are_refused(records: int, fields: int) -> None:
-    """One message has a limit, and so have all together."""
+    """One message has a limit of fields, and all messages together have another."""
     types = {
         f"R{at}": RecordType(
             f"R{at}",
@@ -416,7 +416,7 @@ def test_too_many_fields_are_refused(records: int, fields: int) -> None:
 
 
 def test_the_widest_message_compiles() -> None:
-    """As many fields as one message may have, each in a oneof of its own, which takes the most room."""
+    """The greatest number of fields in one message compiles, each in its own oneof, which takes the most memory."""
     fields = tuple(RecordField(f"f{n}", STRING, nullable=True) for n in range(3_000))
     groups = {f"g{n}": (f"f{n}",) for n in range(3_000)}
     text, _ = FORMAT.from_model(Model(TypeReference("R"), {"R": RecordType("R", fields, at_most_one=groups)}))

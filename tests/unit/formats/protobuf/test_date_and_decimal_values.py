@@ -1,4 +1,4 @@
-"""Dates, times, spans and decimals go through Protobuf in the notation every other language has for them."""
+"""Dates, times, durations and decimals of Protobuf use the neutral notation of all languages."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def json_round_trip(value: Any) -> Any:
 
 
 def test_neutral_text_there_and_back() -> None:
-    """What the neutral notation says is what is written, and what is read is in the neutral notation."""
+    """Values in the neutral notation are encoded, and decoded to the neutral notation."""
     assert json_round_trip(FULL) == FULL
 
 
 def test_data_are_valid_under_the_converted_schema() -> None:
-    """The JSON Schema made from the messages describes their data, as an independent validator sees it."""
+    """An independent validator accepts the data under the JSON Schema converted from the messages."""
     document = json.loads(convert_schema(FORMAT, SCHEMA, JSON_SCHEMA).text)
     validator = jsonschema.Draft202012Validator(document)
     for value in (CODEC.decode(CODEC.encode(from_json_value(MODEL, FULL))), CODEC.example()):
@@ -94,7 +94,7 @@ def test_data_are_valid_under_the_converted_schema() -> None:
     )
 )
 def test_python_types_are_taken(value: dict[str, Any]) -> None:
-    """Each of Python's types says the same as its neutral text."""
+    """Each of Python's types is encoded like its neutral text."""
     read = to_json_value(MODEL, CODEC.decode(CODEC.encode(value)))
     assert read == json_round_trip(to_json_value(MODEL, value))
     assert set(value) == set(read)
@@ -135,7 +135,7 @@ def test_what_no_message_holds(value: dict[str, Any]) -> None:
 
 
 def test_partial_dates_stay_in_parts() -> None:
-    """A date whose day is unknown is no calendar day: it is shown as it is."""
+    """A date without a day is no calendar day: it is decoded in parts."""
     value = {"day": {"year": 2024, "month": 2, "day": 0}}
     assert to_json_value(MODEL, CODEC.decode(CODEC.encode(value)))["day"] == value["day"]
     assert text_from_parts(Scalar(ScalarKind.DATE), date_to_parts(0)) == "1970-01-01"

@@ -1,4 +1,4 @@
-"""Fields and table shapes of a schema."""
+"""Fields and Arrow schemas of Protobuf schemas."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_fields_are_listed_depth_first() -> None:
 
 
 def test_defaults_are_json() -> None:
-    """Defaults the author wrote are shown as JSON text, others not at all."""
+    """Explicit defaults are listed as JSON text, implicit ones are not."""
     parsed = parse_schema(
         'message A { optional int32 i = 1 [default = -5]; optional string s = 2 [default = "a\\"b"]; optional E e = 3'
         " [default = Y]; optional bool b = 4 [default = true]; required bytes x = 5 [default = '\\001'];"
@@ -119,7 +119,7 @@ def test_required_fields_are_not_null() -> None:
 
 
 def test_recursive_messages_have_no_table() -> None:
-    """A message that contains itself is refused with the way round; JSON-like well-known types are not recursive."""
+    """A message that contains itself is rejected with the cycle; JSON-like well-known types are not recursive."""
     with pytest.raises(Invalid, match=r"message p\.A contains itself \(p\.A > p\.B > p\.A\)"):
         PROTOBUF.arrow_schema(parse_schema(P3 + "package p; message A { B b = 1; } message B { repeated A a = 1; }"))
     with pytest.raises(Invalid, match="contains itself"):
@@ -129,7 +129,7 @@ def test_recursive_messages_have_no_table() -> None:
 
 
 def test_messages_that_multiply_are_bounded() -> None:
-    """A short text that stands for 2^60 columns is answered at once by all views."""
+    """All views of a short schema with 2^60 columns return quickly."""
     text = (
         P3
         + "".join(f"message M{i} {{ M{i + 1} a = 1; M{i + 1} b = 2; }}" for i in range(60))
@@ -144,7 +144,7 @@ def test_messages_that_multiply_are_bounded() -> None:
 
 
 def test_pyarrow_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pyarrow the refusal says what to install."""
+    """Without pyarrow the error names the package to install."""
     import sys
 
     from stele.errors import NotInstalled
@@ -155,7 +155,7 @@ def test_pyarrow_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wide_text(kind: str) -> str:
-    """Texts of some hundred kilobytes on one line that make every scan within a scan show."""
+    """Return a text of some hundred kilobytes on one line, on which quadratic scans are slow."""
     fields = "".join(f"M{i}\ta{i} = {i + 1};" for i in range(3000))
     nested = "".join(f"message M{i} {{ {kind} x = 1; map<string, {kind}> y = 2; }}" for i in range(3000))
     oneofs = "".join(f"oneof o{i} {{ {kind} b{i} = {20_000 + i}; }}" for i in range(2000))

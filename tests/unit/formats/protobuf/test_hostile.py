@@ -1,4 +1,4 @@
-"""Schemas made to hurt, found by fuzzing or by looking: each ends in a clear error, or an answer, soon."""
+"""Hostile Protobuf schemas: each ends soon in a clear error or an answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_many_declarations_in_imports() -> None:
 
 
 def test_the_cache_counts_what_schemas_take() -> None:
-    """A small schema takes tens of kilobytes of memory, and the cache counts them: it holds no more than it may."""
+    """The cache is limited by memory: a small schema takes tens of kilobytes."""
     cache = SchemaCache(1 << 20)
     schema = PROTOBUF.parse(b'syntax="proto3"; message M { string a = 1; }', {})
     for number in range(200):

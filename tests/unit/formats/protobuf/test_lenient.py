@@ -1,4 +1,4 @@
-"""What Confluent's registry takes and protoc refuses: parsed with strict=False, printed as sent, usable for data."""
+"""Schemas that Confluent's registry accepts and protoc rejects: parsed with strict=False, printed as sent, usable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_missing_imports_stay_in_the_text() -> None:
 
 
 def test_types_come_from_every_reference() -> None:
-    """A reference under another name, and one that lacks an import itself, declare the types that they declare."""
+    """Types are found in every reference, also under another name, and in one that itself lacks an import."""
     schema = parse_leniently(
         'import "old/path.proto"; package a; message M { c.C c = 1; }',
         c_proto="package c; message C { d.D d = 1; }",
@@ -83,7 +83,7 @@ def test_undeclared_types_read_as_bytes() -> None:
 
 
 def test_undeclared_options_stay_in_the_text() -> None:
-    """Options of no declaration, declared ones that nobody imports, and wrong values compile as far as they can."""
+    """Undeclared options, declared ones without an import, and wrong values are compiled as far as possible."""
     schema = parse_leniently(
         'option (a).b = { x: [1, 2] y { z: "q" } }; option nonsense = 1;'
         'message M { int32 n = 1 [json_name = "j", (gone) = {}, deprecated = true, (o.set) = true]; }',
@@ -117,7 +117,7 @@ def test_undeclared_options_stay_in_the_text() -> None:
     ],
 )
 def test_fields_and_values_that_clash_stay_in_the_text(text: str, rejected: list[str], kept: list[str]) -> None:
-    """Where a name or number is taken, the later field or value stands in the text alone; data have the first."""
+    """If a name or number is already used, the later field or value stays in the text only; data use the first."""
     with pytest.raises(MalformedSchema):
         PROTOBUF.parse((P3 + text).encode(), {})
     schema = parse_leniently(text)
@@ -164,12 +164,12 @@ PARSED_ONLY = {
     "type and field": ("message M { message b { } int32 b = 1; }", None),
     "deep": ("message M { int32 a = 1; } " + "message A { " * 40 + "}" * 40, ["a"]),
 }
-"""Texts that the parser of Confluent's registry reads and protoc refuses, and the fields that are left of message M."""
+"""Texts that the parser of Confluent's registry reads and protoc rejects, and the fields that message M keeps."""
 
 
 @pytest.mark.parametrize(("text", "fields"), PARSED_ONLY.values(), ids=PARSED_ONLY)
 def test_what_only_the_parser_reads_stays_in_the_text(text: str, fields: list[str] | None) -> None:
-    """Such a text is kept whole, says that something is wrong with it, and has what the compiler takes of it."""
+    """Such a text is kept whole, has unresolved parts, and contains what the compiler accepts."""
     with pytest.raises(MalformedSchema):
         PROTOBUF.parse((P3 + text).encode(), {})
     schema = parse_leniently(text)
@@ -185,7 +185,7 @@ def test_what_only_the_parser_reads_stays_in_the_text(text: str, fields: list[st
 
 
 def test_what_the_compiler_refuses_everywhere_is_kept_too() -> None:
-    """Where leaving out some statements does not help, nothing but the package is left for data."""
+    """If leaving out some statements does not help, only the package remains for data."""
     text = "package p; " + "".join(f"enum E{number} {{ A{number} = 1; }} " for number in range(50))
     schema = parse_leniently(text)
     assert (schema.proto.package, list(schema.proto.enum_type)) == ("p", [])
@@ -193,7 +193,7 @@ def test_what_the_compiler_refuses_everywhere_is_kept_too() -> None:
 
 
 def test_entries_of_maps_are_maps() -> None:
-    """A map that is spelled out, as Confluent prints descriptors, is the map, and nothing is lost."""
+    """A map that is written as entry messages, as Confluent prints descriptors, is read as a map without loss."""
     source = P3 + "package p; message M { map<string, N> all = 1; message N { int32 n = 1; } N one = 2; }"
     plain = PROTOBUF.parse(source.encode(), {})
     serialized = PROTOBUF.render(plain, "serialized")
@@ -213,7 +213,7 @@ def test_entries_of_maps_are_maps() -> None:
 
 
 def test_descriptors_may_lack_imports() -> None:
-    """A descriptor whose imports are missing is taken like the text of it."""
+    """A descriptor with missing imports is accepted like its text."""
     file = FileDescriptorProto.FromString(
         PROTOBUF.parse((P3 + "message M { int32 n = 1; }").encode(), {}).proto.SerializeToString()
     )
@@ -244,7 +244,7 @@ def test_descriptors_may_lack_imports() -> None:
     ],
 )
 def test_other_mistakes_are_mistakes(text: str) -> None:
-    """What is wrong in other ways gets the same error as ever."""
+    """Other mistakes raise the same error as in strict parsing."""
     with pytest.raises(MalformedSchema) as strict:
         PROTOBUF.parse((P3 + text).encode(), {})
     with pytest.raises(MalformedSchema) as lenient:
@@ -277,6 +277,6 @@ def test_trees_read_every_kind_of_literal() -> None:
     ids=["open comments", "repeated fields", "long package", "deep messages"],
 )
 def test_hostile_texts_are_refused_soon(text: str) -> None:
-    """What protoc refuses takes little longer to refuse when its text is read too."""
+    """A text that protoc rejects takes little longer to reject in lenient parsing."""
     with limit_time(5), pytest.raises(MalformedSchema):
         PROTOBUF.parse((P3 + text).encode(), {}, strict=False)

@@ -63,7 +63,7 @@ def test_a_serialized_descriptor_is_a_schema_too() -> None:
 
 
 def test_a_descriptor_set_brings_its_imports() -> None:
-    """The root of a FileDescriptorSet is the file nobody imports, wherever it stands; the others are references."""
+    """The root of a FileDescriptorSet is the file that no other imports, at any position; the others are references."""
     parsed = PROTOBUF.parse(
         HEAD + b'import "x.proto"; message A { X x = 1; }', {"x.proto": HEAD + b"message X {}"}, name="a.proto"
     )
@@ -100,7 +100,7 @@ def test_references_may_use_each_other() -> None:
 
 
 def test_a_reference_name_needs_no_suffix() -> None:
-    """Any import path works as a reference name, as registries let people choose them."""
+    """Any import path is allowed as a reference name, as in other registries."""
     parsed = PROTOBUF.parse(HEAD + b'import "simple"; message A { S s = 1; }', {"simple": HEAD + b"message S {}"})
     assert parsed.get_message("S").full_name == "S"
 
@@ -154,7 +154,7 @@ def test_a_reference_may_replace_a_built_in_file() -> None:
     ],
 )
 def test_malformed_text_has_a_place(text: bytes, line: int, column: int, part: str) -> None:
-    """Refusals say where and why."""
+    """Errors have the position and the reason."""
     with pytest.raises(MalformedSchema) as caught:
         PROTOBUF.parse(text, {})
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -200,7 +200,7 @@ def test_a_name_cannot_be_an_option_of_the_compiler(name: str) -> None:
 
 
 def test_names_that_need_one_path_twice_are_refused() -> None:
-    """A reference cannot be a file and a folder at once."""
+    """Names that make a reference both a file and a folder are rejected."""
     with pytest.raises(MalformedSchema, match="stored under its name"):
         PROTOBUF.parse(SIMPLE, {"x": HEAD, "x/y": HEAD})
 
@@ -240,7 +240,7 @@ def test_a_circle_of_imports_is_refused() -> None:
 
 
 def test_message_indexes_name_messages() -> None:
-    """Paths of positions and full names turn into each other at every depth."""
+    """Message indexes and full names are converted to each other at every depth."""
     parsed = PROTOBUF.parse(
         HEAD + b"package p; message A { map<string, B> m = 1; message B { message C {} } } message D { message E {} }",
         {},

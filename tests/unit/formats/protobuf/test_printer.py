@@ -1,4 +1,4 @@
-"""Printing: what is printed compiles to the same descriptor, and reads as a person would write it."""
+"""Printing of Protobuf: the text compiles to the same descriptor, and is readable."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def print_form(schema: ProtobufSchema, form: TextForm = TextForm.PRINTED) -> str
 
 
 def stable_bytes(schema: ProtobufSchema) -> bytes:
-    """The file sorted, options read by its own extensions, which makes spellings of one option equal."""
+    """Return the sorted file, with options read by its own extensions, so that all spellings of an option are equal."""
     data = FileDescriptorSet(file=[normalize_file(schema.proto)])
     try:
         kind = schema.get_message("google.protobuf.FileDescriptorSet")
@@ -113,7 +113,7 @@ def test_a_printed_text_stays_as_it_is() -> None:
 
 
 def test_normalizing_forgets_style_only() -> None:
-    """Order of fields, imports, options and spelling do not change the normalized text, nor enums digests."""
+    """Order of fields, imports and options, and spelling, do not change the normalized text or digests."""
     one = P3 + (
         'package p; import "google/protobuf/any.proto"; import "google/protobuf/empty.proto";'
         "option java_package = 'x'; option go_package = 'y';"
@@ -148,7 +148,7 @@ def test_a_schema_is_normalized_once() -> None:
 
 
 def test_normalizing_keeps_the_order_of_messages() -> None:
-    """Frames refer to messages by position, so their order is no style."""
+    """Normalization keeps the order of messages, because frames refer to messages by position."""
     one, two = (
         PROTOBUF.parse((P3 + body).encode(), {}) for body in ("message A {} message B {}", "message B {} message A {}")
     )
@@ -175,7 +175,7 @@ def test_imports_count_in_the_descriptor_digest_only() -> None:
 
 
 def test_the_own_name_is_no_part_of_the_digests() -> None:
-    """The same schema under another file name is the same schema."""
+    """The file name of a schema does not change its digests."""
     one, two = (PROTOBUF.parse((P3 + "message A {}").encode(), {}, name=name) for name in ("", "b/c.proto"))
     assert PROTOBUF.fingerprints(one) == PROTOBUF.fingerprints(two)
 
@@ -206,7 +206,7 @@ def test_rendered_styles() -> None:
 
 
 def test_tabs_and_wide_characters_do_not_shift_names() -> None:
-    """Type names are cut out of the source at the right place whatever stands before them on the line."""
+    """Type names are found in the source at the right position after tabs and wide characters."""
     source = P3.encode() + "package p; message Föö {}".replace("ö", "o").encode()
     source += "\n/* ü */\tmessage A {\t/* é\t */\tp.Foo\tx\t=\t1;\tmap<string,\tFoo>\ty = 2; }\n".encode()
     printed = print_form(PROTOBUF.parse(source, {}))

@@ -16,7 +16,7 @@ def parse(text: str) -> ProtobufSchema:
 
 
 def broken_rules(ruleset: str, old: str, new: str, head: str = P3) -> list[str]:
-    """What the ruleset says to the change; every finding explains itself."""
+    """Return the rules that a change breaks. Every finding must have a reason and a fix."""
     findings = PROTOBUF.check(parse(head + new), parse(head + old), ruleset)
     assert all(finding.path and finding.why and finding.fix for finding in findings)
     return [finding.rule for finding in findings]
@@ -57,7 +57,7 @@ S = "message A {} message B {} service S { rpc F(A) returns (B); }"
     ],
 )
 def test_apicurio(old: str, new: str, expected: list[str] | None) -> None:
-    """Names, numbers and types stay, and what goes leaves a reservation."""
+    """Names, numbers and types must stay, and removed fields must be reserved."""
     if expected is None:
         with pytest.raises(Exception, match="reserved"):
             broken_rules("apicurio", old, new)
@@ -66,7 +66,7 @@ def test_apicurio(old: str, new: str, expected: list[str] | None) -> None:
 
 
 def test_apicurio_takes_no_required_field_in_proto2() -> None:
-    """Older data has none; an optional one is fine."""
+    """A new required field is refused, because older data lack it; a new optional one is allowed."""
     old = "message M { optional int32 a = 1; }"
     new = "message M { optional int32 a = 1; required int32 b = 2; }"
     assert broken_rules("apicurio", old, new, P2) == ["REQUIRED_FIELD_ADDED"]
@@ -106,5 +106,5 @@ def test_apicurio_takes_no_required_field_in_proto2() -> None:
     ],
 )  # fmt: skip
 def test_xregistry(old: str, new: str, expected: list[str]) -> None:
-    """Fields go by number, everything else by name; types stay within their family."""
+    """Fields are matched by number, everything else by name; types stay within their family."""
     assert broken_rules("xregistry", old, new) == expected

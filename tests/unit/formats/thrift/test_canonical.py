@@ -124,17 +124,17 @@ def print_form(text: bytes, form: TextForm = TextForm.CANONICAL) -> str:
 
 
 def test_printed() -> None:
-    """Nothing that was said is lost, and the layout is always the same."""
+    """PRINTED loses nothing, and its layout is always the same."""
     assert print_form(EVERYTHING, TextForm.PRINTED) == PRINTED
 
 
 def test_canonical() -> None:
-    """Only what data and calls consist of is left, in one spelling."""
+    """CANONICAL contains only what defines data and calls, in one spelling."""
     assert print_form(EVERYTHING) == CANONICAL
 
 
 def test_texts_are_fixed_points() -> None:
-    """Each text is its own text, and the canonical text of each text is the same."""
+    """Printing a stable text gives the same text, and all of them have the same canonical text."""
     for form in TextForm:
         text = print_form(EVERYTHING, form).encode()
         assert print_form(text, form).encode() == text
@@ -142,7 +142,7 @@ def test_texts_are_fixed_points() -> None:
 
 
 def test_normalized_sorts_what_has_no_order() -> None:
-    """Headers, fields, enum values, functions, annotations and map entries may be written in any order."""
+    """Headers, fields, enum values, functions, annotations and map entries are sorted by NORMALIZED."""
     one = (
         b'namespace py a\nnamespace cpp b\nenum E { B = 1, A = 0 (y = "2", x) }\nstruct S { 2: i32 b, 1: slist a }\n'
         b"const map<i32, i32> M = {2: 1, 1: 2}\nservice V { void b(), void a() }"
@@ -156,20 +156,20 @@ def test_normalized_sorts_what_has_no_order() -> None:
 
 
 def test_normalized_keeps_the_order_of_definitions() -> None:
-    """The last struct is the one that data is of, so the order of definitions says something."""
+    """NORMALIZED keeps the order of definitions, because the last struct is the type of the data."""
     one, two = b"struct A {}\nstruct B {}", b"struct B {}\nstruct A {}"
     assert print_form(one, TextForm.NORMALIZED) != print_form(two, TextForm.NORMALIZED)
 
 
 def test_counted_fields_stay_in_counting_order() -> None:
-    """Fields without ids come out with the ids they count to, in the order in which a compiler counts them again."""
+    """Fields without ids are printed with their implicit ids, in the order in which a compiler assigns the same ids."""
     assert print_form(b"struct S { i32 a, 1: i32 c, i32 b }") == (
         "struct S {\n  1: i32 c,\n  -1: i32 a,\n  -2: i32 b,\n}\n"
     )
 
 
 def test_canonical_resolves_names() -> None:
-    """Typedefs, constants and enum values of a default are written out, so their names do not matter."""
+    """CANONICAL replaces typedefs, constants and enum values in defaults, so their names do not matter."""
     one = (
         b"typedef list<i32> L\nconst i32 K = 3\nenum E { A = 2 }\n"
         b"struct S { 1: L a = [K], 2: E e = E.A, 3: bool b = 1 }"
@@ -180,22 +180,22 @@ def test_canonical_resolves_names() -> None:
 
 
 def test_canonical_drops_unused_includes() -> None:
-    """An include that no type needs is not part of the data."""
+    """CANONICAL leaves out an include that no type needs."""
     assert print_form(b'include "shared.thrift"\nstruct S {}') == "struct S {}\n"
 
 
 def test_fingerprints() -> None:
-    """Digests have their lengths and tell schemas apart."""
+    """Digests have the right lengths and differ between schemas."""
     one, two = (THRIFT.fingerprints(parse_schema(text)) for text in (b"struct S {}", b"struct S { 1: i32 a }"))
     assert {kind: len(digest) for kind, digest in one.items()} == {"sha256": 32, "md5": 16}
     assert one["sha256"] != two["sha256"]
 
 
 def test_empty() -> None:
-    """A document without anything prints as nothing."""
+    """An empty document is printed as an empty text."""
     assert print_form(b"// nothing", TextForm.PRINTED) == ""
 
 
 def test_no_other_style() -> None:
-    """There is no other representation."""
+    """No rendering style is known."""
     assert THRIFT.render(parse_schema(b""), "resolved") is None

@@ -1,4 +1,4 @@
-"""Data in the binary protocol: exact bytes, what is refused, and the reader's view."""
+"""Data in the binary protocol: exact bytes, rejected data, and resolution to a reader."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_fields_are_written_by_id() -> None:
 
 
 def test_unset_fields_and_defaults() -> None:
-    """A default is written in the place of a field that is not set, unless it is optional; readers fill it in."""
+    """An unset field is written with its default unless it is optional; readers fill in defaults."""
     both = make_codec("struct S { 1: i32 a, 2: i32 b = 5, 3: optional i32 c = 6, 4: required i32 d = 7 }")
     data = both.encode({"a": None})
     assert data == bytes.fromhex("08 0002 00000005 08 0004 00000007 00")
@@ -107,14 +107,14 @@ def test_defaults_are_the_callers_own() -> None:
 
 
 def test_defaults_of_sets_and_uuids() -> None:
-    """A set has each item once and a uuid its plain spelling, however the default was written."""
+    """A default set has each item once, and a default uuid its plain spelling, in every notation."""
     both = make_codec("struct S { 1: set<i32> a = [5, 5, 3], 2: uuid b = '{00112233-4455-6677-8899-aaBBccDDeeFF}' }")
     expected = {"a": [5, 3], "b": "00112233-4455-6677-8899-aabbccddeeff"}
     assert both.decode(b"\0") == both.decode(both.encode({})) == expected
 
 
 def test_required_fields() -> None:
-    """A required field that is not there is an error on both sides, however deep."""
+    """A missing required field raises an error when writing and when reading, at any depth."""
     both = make_codec("struct P { 1: required i32 x }\nstruct S { 1: list<P> ps }")
     with pytest.raises(EncodeError, match=r"ps\[1\]: the required field 'x' of P is not set"):
         both.encode({"ps": [{"x": 1}, {}]})
@@ -203,14 +203,14 @@ def test_unknown_fields_are_passed_over() -> None:
 
 
 def test_enum_numbers_without_names() -> None:
-    """A number of a newer enum stays a number, and can be written again."""
+    """A number that the enum does not have stays a number, and can be written again."""
     old, new = "enum E { A }\nstruct S { 1: E e }", "enum E { A, B }\nstruct S { 1: E e }"
     assert make_codec(new, old).decode(make_codec(new).encode({"e": "B"})) == {"e": 1}
     assert make_codec(old).encode({"e": 1}) == make_codec(new).encode({"e": "B"})
 
 
 def test_empty_containers_may_say_any_type() -> None:
-    """An empty list has no values of a wrong type."""
+    """An empty list is accepted with any item type."""
     assert make_codec(ALL).decode(bytes.fromhex("0f 000b 00 00000000 00")) == {"k": []}
 
 
@@ -235,7 +235,7 @@ def test_example() -> None:
 
 
 def test_examples_of_recursive_structs() -> None:
-    """An example ends where it may; a struct that demands itself has none."""
+    """An example ends where the types allow it; a struct that always contains itself has none."""
     both = make_codec("struct N { 1: i32 x, 2: list<N> children, 3: optional N next }")
     assert both.example() == {"x": 1, "children": []}
     with pytest.raises(Invalid, match="without end"):

@@ -1,4 +1,4 @@
-"""The two rulesets beyond the case files: what each looks at, where a finding points, and which way round it asks."""
+"""The two rulesets beyond the case files: what each checks, the paths of findings, and the direction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rules_and_paths(findings: list[Finding]) -> list[tuple[str, str]]:
 
 
 def test_unknown_ruleset() -> None:
-    """A ruleset of another format is refused by name, and no name means the first one."""
+    """A ruleset of another format raises an error that names it; '' means the first ruleset."""
     schema = THRIFT.parse(b"struct S {}", {})
     with pytest.raises(UnknownRuleset, match="thrift-audit"):
         THRIFT.check(schema, schema, "confluent")
@@ -30,7 +30,7 @@ def test_unknown_ruleset() -> None:
 
 
 def test_the_audit_is_directional() -> None:
-    """The writer is the audit's old file: what may be added may not be removed."""
+    """The writer is the old file of the audit: a field that can be added cannot be removed."""
     small, large = "struct S { 1: i32 a }", "struct S { 1: i32 a, 2: i32 b }"
     assert check_schemas(large, small, "thrift-audit") == []
     assert rules_and_paths(check_schemas(small, large, "thrift-audit")) == [("FIELD_REMOVED", "S.b")]
@@ -92,7 +92,7 @@ def test_audit_failures(new: str, old: str, expected: list[tuple[str, str]]) -> 
     ],
 )
 def test_audit_warnings(new: str, old: str, expected: list[tuple[str, str]]) -> None:
-    """What the compiler warns of is a warning."""
+    """A warning of the compiler's audit is a warning."""
     findings = check_schemas(new, old, "thrift-audit")
     assert rules_and_paths(findings) == expected
     assert {finding.level for finding in findings} <= {Severity.WARNING}
@@ -143,7 +143,7 @@ def test_audit_looks_at_one_file() -> None:
     ],
 )
 def test_wire_errors(reader: str, writer: str, expected: list[tuple[str, str]]) -> None:
-    """What the bytes cannot carry across is an error where it shows first; names and services do not matter."""
+    """A change that makes bytes unreadable is an error at its first occurrence; names and services do not matter."""
     writer = writer.removesuffix("\nnamespace")
     assert rules_and_paths([each for each in check_schemas(reader, writer, "thrift-wire") if each.breaks]) == expected
 
@@ -159,14 +159,14 @@ def test_wire_errors(reader: str, writer: str, expected: list[tuple[str, str]]) 
     ],
 )
 def test_wire_warnings(reader: str, writer: str, expected: list[tuple[str, str]]) -> None:
-    """What can be read, but perhaps not as it was meant, is a warning."""
+    """A change after which data can be read, but perhaps with another meaning, is a warning."""
     findings = check_schemas(reader, writer, "thrift-wire")
     assert rules_and_paths(findings) == expected
     assert {finding.level for finding in findings} == {Severity.WARNING}
 
 
 def test_wire_follows_includes() -> None:
-    """Data of included structs is data of the schema."""
+    """Structs of included documents are compared."""
     text = 'include "shared.thrift"\nstruct S { 1: shared.T t }'
     shared = ("struct T { 1: shared2 a }\ntypedef i64 shared2", "struct T { 1: i32 a }")
     assert rules_and_paths(check_schemas(text, text, "thrift-wire", shared)) == [("FIELD_TYPE_CHANGED", "S.t.a")]

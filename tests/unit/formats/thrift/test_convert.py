@@ -1,4 +1,4 @@
-"""Thrift in neutral words, feature by feature."""
+"""Conversion of Thrift to the neutral model, feature by feature."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fields_of(model: Model) -> dict[str, RecordField]:
 
 
 def test_thrift_is_read_and_not_written() -> None:
-    """The conversion goes one way."""
+    """Thrift can be converted to the model, but not from it."""
     assert isinstance(THRIFT, ToModel)
     assert not isinstance(THRIFT, FromModel)
 
@@ -69,7 +69,7 @@ def test_every_base_type_has_its_kind(word: str, kind: ScalarKind) -> None:
 
 
 def test_requiredness_and_defaults_decide_about_null() -> None:
-    """Only `required` demands; a default makes a field never null; values of constants and enums are written out."""
+    """Only `required` fields are required; fields with a default are never null; constants and enums are resolved."""
     head = "const i32 N = 5 enum K { A = 1, B = 2 }"
     body = (
         '1: required i32 a 2: optional i32 b 3: i32 c 4: i32 d = N 5: K e = K.B 6: binary f = "hi" 7: list<K> g = [1]'
@@ -87,7 +87,7 @@ def test_requiredness_and_defaults_decide_about_null() -> None:
 
 
 def test_containers_have_their_counterparts() -> None:
-    """Sets are unique lists, maps with keys that are no scalars lists of entries."""
+    """Sets become unique lists; maps with keys that are not scalars become lists of entries."""
     text = """struct K { 1: i32 x } enum E { A }
       struct S { 1: set<i32> a 2: map<i64, K> b 3: map<K, i32> c 4: map<E, i32> d }"""
     model, losses = read_model(text)
@@ -101,7 +101,7 @@ def test_containers_have_their_counterparts() -> None:
 
 
 def test_unions_are_groups() -> None:
-    """Of the members of a union a datum has at most one."""
+    """The members of a union become a group of which a datum has at most one."""
     model, _ = read_model("union U { 1: i32 a 2: string b }")
     record = model.types["U"]
     assert isinstance(record, RecordType)
@@ -110,7 +110,7 @@ def test_unions_are_groups() -> None:
 
 
 def test_names_have_the_namespace_and_circles_are_fine() -> None:
-    """Types are named by the namespace of their own document; a struct inside itself is named, not entered."""
+    """Types are named by the namespace of their document; a struct inside itself becomes a reference."""
     shared = "namespace * shared.types enum Color { RED = 1 } struct S {}"
     text = 'include "b.thrift" namespace java x.y namespace py z struct S { 1: b.Color c 2: S s 3: b.S other }'
     model, losses = read_model(text, b_thrift=shared)
@@ -134,7 +134,7 @@ def test_what_is_no_data_is_a_loss() -> None:
 
 
 def test_documentation_is_kept() -> None:
-    """Comments of structs, fields and enum values."""
+    """Comments of structs, fields and enum values are kept."""
     model, _ = read_model("enum K { /** v */ A } /** s */ struct S { /** f */ 1: K k }")
     color = model.types["K"]
     assert isinstance(color, Enumeration)
@@ -142,7 +142,7 @@ def test_documentation_is_kept() -> None:
 
 
 def test_a_struct_is_chosen_by_name() -> None:
-    """The codec's choice is the default; unknown names, and documents without structs, are refused."""
+    """The default is the same struct as in the codec; unknown names, and documents without structs, are rejected."""
     assert read_model("struct A {} struct B {}")[0].root == TypeReference("B")
     assert read_model("struct A {} struct B {}", "A")[0].root == TypeReference("A")
     with pytest.raises(InvalidRequest):
@@ -152,7 +152,7 @@ def test_a_struct_is_chosen_by_name() -> None:
 
 
 def test_deep_types_and_long_chains_end() -> None:
-    """Nesting is refused with a sentence, by the parser or here; a chain of typedefs or structs is no recursion."""
+    """Deep nesting is rejected by the parser or the conversion; a chain of typedefs or structs is accepted."""
     with pytest.raises((TooLarge, MalformedSchema)):
         read_model(f"struct S {{ 1: {'list<' * 5_000}i32{'>' * 5_000} x }}")
     structs = " ".join(f"struct S{n} {{ 1: optional S{(n + 1) % 3_000} x }}" for n in range(3_000))

@@ -1,4 +1,4 @@
-"""Schemas and data made to hurt: each ends in a clear error, or an answer, soon."""
+"""Hostile Thrift schemas and data: each ends soon in a clear error or an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 30.0
 
 @pytest.fixture(autouse=True)
 def _limit_time() -> Iterator[None]:
-    """Whatever happens, it happens soon."""
+    """Limit the time of every test."""
     with limit_time(SECONDS):
         yield
 
@@ -28,7 +28,7 @@ def parse_schema(text: str) -> ThriftSchema:
 
 
 def use_all(schema: ThriftSchema) -> None:
-    """Everything that walks a schema."""
+    """Call every operation that walks a schema."""
     for form in TextForm:
         THRIFT.canonical(schema, form)
     THRIFT.fields(schema)
@@ -79,19 +79,19 @@ def test_documents_that_are_refused(text: str) -> None:
 
 
 def test_the_deepest_that_parses() -> None:
-    """Types and values nested up to the limit are walked by everything."""
+    """Every operation works on types and values nested up to the limit."""
     use_all(parse_schema("struct S { 1: " + "list<" * 60 + "i32" + ">" * 60 + " a = " + "[" * 60 + "]" * 60 + " }"))
 
 
 @pytest.mark.parametrize("kind", ["optional", "required", ""])
 def test_long_chains_of_structs(kind: str) -> None:
-    """A thousand structs inside each other are compared and listed without recursion beyond the limits."""
+    """Three thousand structs inside each other are compared and listed within the recursion limit."""
     use_all(parse_schema("struct S0 {}\n" + "\n".join(f"struct S{n + 1} {{ 1: {kind} S{n} s }}" for n in range(3_000))))
 
 
 @pytest.mark.parametrize("kind", ["optional", "required", ""])
 def test_structs_that_explode(kind: str) -> None:
-    """A struct used twice at each of forty levels would have more fields than any memory holds."""
+    """A struct that is used twice at each of forty levels is handled within limits."""
     lines = [f"struct S{n + 1} {{ 1: {kind} S{n} a, 2: {kind} S{n} b, 3: {kind} list<S{n}> c }}" for n in range(40)]
     use_all(parse_schema("struct S0 { 1: i32 x }\n" + "\n".join(lines)))
 
@@ -153,7 +153,7 @@ def test_defaults_that_multiply() -> None:
 
 
 def test_wide_structs_in_long_lists() -> None:
-    """The time to read a struct depends on what is there, not on what could be."""
+    """The time to read a struct depends on the fields in the data, not on the declared ones."""
     body = "".join(f"{n}: i32 f{n}," for n in range(1, 10_000))
     codec = THRIFT.codec(parse_schema(f"struct P {{ {body} }}\nstruct S {{ 1: list<P> p }}"))
     count = 200_000
@@ -184,7 +184,7 @@ def test_ids_that_no_data_can_hold() -> None:
 
 
 def test_no_id_below_the_smallest() -> None:
-    """A field without an id has none left after the smallest integer of 64 bits."""
+    """A field without an id is rejected after the smallest 64-bit integer, because no id is left."""
     with pytest.raises(MalformedSchema, match="-9223372036854775808"):
         THRIFT.parse(b"struct S { -9223372036854775808: required i32 r, i32 a }", {}, strict=False)
 

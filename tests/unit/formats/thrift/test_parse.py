@@ -1,4 +1,4 @@
-"""The language: what is understood, and where an error is said to be."""
+"""Parsing of Thrift: the accepted language, and the positions of errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parse_struct(body: str) -> ThriftStruct:
 
 
 def test_it_is_a_format() -> None:
-    """The object satisfies the port, and data is what it compares by default."""
+    """The object satisfies the port, and its default ruleset compares data."""
     thrift_format: Format[ThriftSchema] = THRIFT
     assert thrift_format.name == "thrift"
     assert thrift_format.rulesets[0] == "thrift-wire@1"
@@ -70,7 +70,7 @@ def test_headers() -> None:
 
 
 def test_fields() -> None:
-    """Ids, requiredness, defaults, references, legacy XML words, annotations and documentation of fields."""
+    """Fields keep ids, requiredness, defaults, references, legacy XML keywords, annotations and documentation."""
     struct = parse_struct(
         '1: required i32 a, /** doc */ 2: optional string b = "x" (k = "v");\n -7: Node & c\n'
         "bool d = true xsd_optional xsd_nillable xsd_attrs { 1: i32 z } i64 e"
@@ -111,7 +111,7 @@ def test_keywords_name_fields() -> None:
 
 
 def test_types() -> None:
-    """Containers inside containers, C++ types before and after, annotations on types."""
+    """Nested containers, C++ types before and after, and annotations on types are parsed."""
     (field,) = parse_struct('1: map cpp_type "M" <string, list<set<byte (a = "b")>> cpp_type "L"> (c) field').fields
     inner = ContainerType("set", (BaseType("byte", (Annotation("a", "b"),)),))
     assert field.type == ContainerType(
@@ -152,13 +152,13 @@ def test_enums() -> None:
     ],
 )
 def test_values(text: str, value: Value) -> None:
-    """Every form of literal."""
+    """Every form of literal is parsed."""
     (constant,) = parse_document(f"const i32 X = {text}").definitions
     assert constant == Const("X", BaseType("i32"), value)
 
 
 def test_services() -> None:
-    """Functions with arguments, exceptions, `oneway` and its old spelling, annotations."""
+    """Functions with arguments, exceptions, `oneway` and its old spelling, and annotations are parsed."""
     (service,) = parse_document(
         "service V extends shared.Base { oneway void a(), async void b(1: i32 x) "
         "list<i32> c() throws (1: X e) (k); } (z)"
@@ -181,7 +181,7 @@ def test_services() -> None:
 
 
 def test_legacy() -> None:
-    """What old compilers took: senum and slist, and separators after definitions."""
+    """Syntax of old compilers is accepted: senum and slist, and separators after definitions."""
     assert parse_document('senum E { "a", "b" }; typedef slist T;').definitions == (
         Senum("E", ("a", "b")),
         Typedef("T", BaseType("slist")),
@@ -189,7 +189,7 @@ def test_legacy() -> None:
 
 
 def test_comments() -> None:
-    """Only documentation right before something is kept; stars and indentation are not part of it."""
+    """Only documentation directly before a declaration is kept, without stars and indentation."""
     document = parse_document(
         "# unix\n// line\n/* block */ /**/ /***/\n/**\n * One.\n *\n *   two\n **/\n"
         "struct S { // x\n 1: i32 a /* y */ }"
@@ -263,7 +263,7 @@ def test_not_utf8() -> None:
     ],
 )
 def test_values_must_fit(text: str) -> None:
-    """A value that does not fit its type is refused with its place, unless an old schema is only read again."""
+    """A value that does not fit its type is rejected with its position, but accepted by lenient parsing."""
     with pytest.raises(MalformedSchema) as caught:
         parse_schema(text)
     assert caught.value.line is not None
@@ -286,7 +286,7 @@ def test_values_must_fit(text: str) -> None:
     ],
 )
 def test_values_that_fit(text: str) -> None:
-    """What the Apache compiler takes for a value of a type, in any order of definitions."""
+    """Values that the Apache compiler accepts for a type are accepted, in any order of definitions."""
     parse_schema(text)
 
 
@@ -311,7 +311,7 @@ def test_unresolved(text: str, line: int, column: int) -> None:
 
 
 def test_includes() -> None:
-    """Types, constants, enum values and services of included documents, at any distance, by the prefix of the file."""
+    """Types, constants, enum values and services of included documents are found by the prefix of the file."""
     references = {
         "shared.thrift": 'include "sub/base.thrift"\ntypedef base.Id Id\nenum E { A = 3 }\nservice B {}',
         "sub/base.thrift": 'include "deep.thrift"\ntypedef deep.Number Id',
@@ -328,7 +328,7 @@ def test_includes() -> None:
 
 
 def test_only_direct_includes_are_seen() -> None:
-    """A name of a document that only an included one includes means nothing."""
+    """A name of a document that only an included one includes is not found."""
     references = {"a.thrift": 'include "b.thrift"', "b.thrift": "struct T {}"}
     with pytest.raises(UnresolvedReference, match=r"b\.T"):
         parse_schema('include "a.thrift"\nstruct S { 1: b.T t }', references)
@@ -342,7 +342,7 @@ def test_circle_of_includes() -> None:
 
 
 def test_errors_in_included_documents() -> None:
-    """An error in an included document says in which one it is, with the place there."""
+    """An error in an included document names the document, with the position there."""
     with pytest.raises(MalformedSchema, match=r"line 2, column 1: in the included document 'a\.thrift'"):
         parse_schema('include "a.thrift"', {"a.thrift": "\n~"})
     with pytest.raises(UnresolvedReference, match=r"in the included document 'a\.thrift': there is no type 'T'"):

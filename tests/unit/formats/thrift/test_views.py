@@ -1,4 +1,4 @@
-"""The fields of a schema, and its table shape."""
+"""Fields and Arrow schemas of Thrift schemas."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ def test_decoded_data_fits_the_table() -> None:
 
 
 def test_recursive_structs_have_no_table() -> None:
-    """A struct inside itself is refused with the way around."""
+    """A struct inside itself is rejected with the cycle."""
     with pytest.raises(Invalid, match="A > B > A"):
         THRIFT.arrow_schema(parse_schema("struct B { 1: list<A> a }\nstruct A { 1: B b }"))

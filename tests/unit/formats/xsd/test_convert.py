@@ -1,4 +1,4 @@
-"""XML Schema in neutral words, feature by feature."""
+"""Conversion of XML Schema to the neutral model, feature by feature."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def restricted_type(base: str, facets: str) -> str:
 
 
 def test_xml_schema_is_read_and_not_written() -> None:
-    """The conversion goes one way."""
+    """XML Schema can be converted to the model, but not from it."""
     assert isinstance(XSD, ToModel)
     assert not isinstance(XSD, FromModel)
 
@@ -93,7 +93,7 @@ def test_xml_schema_is_read_and_not_written() -> None:
     ],
 )
 def test_built_in_types_have_their_kinds(word: str, kind: Type, words: set[str]) -> None:
-    """Each family of built-in types, and what it loses."""
+    """Each family of built-in types has its kind and its losses."""
     model, losses = read_model(element_declaration("r", f"xs:{word}"))
     assert model.root == kind
     assert {loss.what for loss in losses} == words
@@ -108,7 +108,7 @@ def test_built_in_types_have_their_kinds(word: str, kind: Type, words: set[str])
     ],
 )
 def test_numbers_keep_their_bounds(base: str, facets: str, kind: Type, constraints: tuple[Any, Any]) -> None:
-    """Facets choose the width, and become constraints where the width does not say them."""
+    """Facets select the width, and become constraints if the width does not express them."""
     field = fields_of(
         read_content(f"<xs:sequence>{element_declaration('x', 'T')}</xs:sequence>", more=restricted_type(base, facets))[
             0
@@ -120,7 +120,7 @@ def test_numbers_keep_their_bounds(base: str, facets: str, kind: Type, constrain
 
 
 def test_texts_keep_length_pattern_and_lists_of_values() -> None:
-    """Facets of texts have words in JSON Schema; a pattern in words of XML Schema alone is a loss."""
+    """Facets of strings become JSON Schema keywords; a pattern with syntax of XML Schema only is a loss."""
     facets = '<xs:maxLength value="3"/><xs:pattern value="[A-Z]+"/>'
     inner = f"<xs:sequence>{element_declaration('x', 'T')}</xs:sequence>"
     field = fields_of(read_content(inner, more=restricted_type("xs:token", facets))[0])["x"]
@@ -147,7 +147,7 @@ def test_unions_and_lists() -> None:
 
 
 def test_occurrence_decides_about_lists_and_absence() -> None:
-    """What may be absent is not required, what may repeat a list, nillable is nullable."""
+    """An optional element is not required, a repeated one is a list, a nillable one is nullable."""
     parts = [
         *(
             element_declaration("a"),
@@ -171,7 +171,7 @@ def test_occurrence_decides_about_lists_and_absence() -> None:
 
 
 def test_choices_are_groups_when_they_are_simple() -> None:
-    """A choice of elements is a group; of groups, or repeated, it is looser and reported."""
+    """A choice of elements becomes a group; the limits of other choices are lost, which is reported."""
     model, _ = read_content(f"<xs:choice>{element_declaration('a')}{element_declaration('b')}</xs:choice>")
     record = model.types["r"]
     assert isinstance(record, RecordType)
@@ -204,7 +204,7 @@ def test_attributes_and_text_are_fields() -> None:
 
 
 def test_what_has_no_place_is_a_loss_of_data() -> None:
-    """Mixed text, wildcards, and types that stand in for others."""
+    """Mixed text, wildcards, and derived types that can replace a type are losses of data."""
     losses = read_content('<xs:sequence><xs:any minOccurs="0"/></xs:sequence>', "<xs:anyAttribute/>", mixed="true")[1]
     assert [(loss.what, loss.data) for loss in losses] == [("ANY", True), ("ANY", True), ("MIXED", True)]
     base = '<xs:complexType name="B"/><xs:complexType name="D"><xs:complexContent><xs:extension base="B"/>'
@@ -213,7 +213,7 @@ def test_what_has_no_place_is_a_loss_of_data() -> None:
 
 
 def test_substitution_groups_are_choices() -> None:
-    """Whatever may stand for a head is a field of a group; that others may join is a loss."""
+    """Every element that can replace a head becomes a field of a group; that others can join is a loss."""
     more = element_declaration("h") + element_declaration("m", rest='substitutionGroup="h"')
     model, losses = read_content('<xs:sequence><xs:element ref="h"/></xs:sequence>', more=more)
     record = model.types["r"]
@@ -245,7 +245,7 @@ def test_an_element_is_chosen_by_name() -> None:
 
 
 def test_long_chains_of_types_end() -> None:
-    """A thousand types, each inside the one before and the last around the first, are no recursion."""
+    """A thousand types, each inside the previous one and the last around the first, cause no recursion error."""
     kinds = "".join(
         f'<xs:complexType name="C{n}"><xs:sequence><xs:element name="x" type="C{(n + 1) % 1000}" minOccurs="0"/>'
         "</xs:sequence></xs:complexType>"

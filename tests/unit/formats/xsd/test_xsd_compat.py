@@ -207,14 +207,14 @@ def test_refused_with_proof(case: tuple[str, str, str]) -> None:
 
 
 def test_undecided_is_said() -> None:
-    """What can neither be proved nor refuted is a finding of level UNKNOWN, never silence."""
+    """A pair that is neither proved nor refuted gives a finding of level UNKNOWN."""
     test = '<xs:sequence/><xs:attribute name="k" type="xs:int"/><xs:assert test="not(@k = 987654)"/>'
     findings = list_breaks(root_of(test), root_of('<xs:sequence/><xs:attribute name="k" type="xs:int"/>'))
     assert [(finding.rule, finding.level) for finding in findings] == [("ASSERTION_ADDED", Severity.UNKNOWN)]
 
 
 def test_type_without_documents_breaks_nothing() -> None:
-    """A type whose every document would be infinite cannot lose any."""
+    """A type whose every document would be infinite has no documents that a change could break."""
     endless = '<xs:complexType name="N"><xs:sequence><xs:element name="n" type="N"/>{}</xs:sequence></xs:complexType>'
     assert (
         list_breaks(
@@ -235,7 +235,7 @@ def test_namespaces() -> None:
 
 
 def test_unknown_ruleset() -> None:
-    """A ruleset nobody has is refused by name."""
+    """An unknown ruleset raises an error that names it."""
     parsed = XSD.parse(b'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"/>', {})
     with pytest.raises(UnknownRuleset, match="nope"):
         XSD.check(parsed, parsed, "nope")
@@ -268,7 +268,7 @@ def test_entangled_schemas_end(case: tuple[str, str]) -> None:
 
 
 def test_validation_agrees() -> None:
-    """A validator told of both schemas gives the verdict on the witness that the finding claims."""
+    """A validator with both schemas confirms the verdict on the witness."""
     new, old, _ = BREAKS["unique added"]
     (finding,) = list_breaks(new, old)
     assert finding.witness is not None

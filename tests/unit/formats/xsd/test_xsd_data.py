@@ -40,7 +40,7 @@ def test_round_trip() -> None:
 
 
 def test_reader_decides() -> None:
-    """Decoding asks the reader's schema, encoding the writer's."""
+    """Decoding validates with the reader's schema, encoding with the writer's."""
     codec = XSD.codec(parse_schema(simple_root("xs:int")), parse_schema(simple_root("xs:byte")))
     assert codec.decode(codec.encode("<r>5</r>")) == {"r": 5}
     with pytest.raises(DecodeError, match="/r"):
@@ -66,7 +66,7 @@ def test_reader_decides() -> None:
     ],
 )
 def test_what_does_not_fit(datum: object) -> None:
-    """Anything that is no valid document is told as such, by each of the three ways."""
+    """Data that make no valid document are rejected by encode, decode and validate."""
     codec = XSD.codec(parse_schema(ORDER, HEAD))
     assert codec.validate(datum)
     with pytest.raises(EncodeError):
@@ -77,7 +77,7 @@ def test_what_does_not_fit(datum: object) -> None:
 
 
 def test_hostile_data() -> None:
-    """Nesting, cycles and schema locations in data are met with an error or ignored, never followed."""
+    """Nesting, cycles and schema locations in data raise an error or are ignored, and are never followed."""
     anything = XSD.codec(parse_schema('<xs:element name="r"/>'))
     cycle: dict[str, Any] = {}
     cycle["r"] = cycle
@@ -107,7 +107,7 @@ def test_examples_fit(body: str) -> None:
 
 
 def test_no_example() -> None:
-    """A schema without any document says that it has no example."""
+    """For a schema without any document, the codec raises an error for the example."""
     with pytest.raises(EncodeError, match="no small document"):
         XSD.codec(parse_schema('<xs:simpleType name="s"><xs:restriction base="xs:int"/></xs:simpleType>')).example()
 
@@ -128,7 +128,7 @@ def test_fields() -> None:
 
 
 def test_columns() -> None:
-    """Documents become rows: repeated elements lists, attributes beside text a struct, the rest by range."""
+    """Documents become rows: repeated elements are lists, attributes beside text a struct, numbers by their range."""
     item = pa.struct([pa.field("@q", pa.uint8()), pa.field("$", pa.string())])
     assert XSD.arrow_schema(parse_schema(ORDER, HEAD)) == pa.schema(
         [

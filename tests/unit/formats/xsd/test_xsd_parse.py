@@ -1,4 +1,4 @@
-"""Reading XML Schemas: places of faults, references, and documents made to do harm."""
+"""Parsing of XML Schemas: positions of faults, references, and hostile documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER = schema_text('<xs:element name="o" type="xs:int"/>', 'targetNamespace="ur
 
 
 def test_the_port() -> None:
-    """The format keeps the port's promises about names."""
+    """The format satisfies the port, and has the promised names."""
     port: Format[ParsedXsd] = XSD
     assert (port.name, port.rulesets[0]) == ("xsd", "containment@1")
     assert parse_schema('<xs:element name="r"/>', 'targetNamespace="urn:t"').type_name == "{urn:t}r"
@@ -39,7 +39,7 @@ def test_the_port() -> None:
     ],
 )
 def test_faults_have_places(bad: bytes, line: int, column: int) -> None:
-    """A refusal says where: line and column of the element, or of the character."""
+    """An error has the line and column of the element, or of the character."""
     with pytest.raises(MalformedSchema) as caught:
         XSD.parse(bad, {})
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -139,7 +139,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("bad", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_documents_are_refused(bad: bytes) -> None:
-    """Documents made to exhaust or to read out are refused with a sentence within seconds."""
+    """Documents that try to exhaust resources or to read files are rejected with a message within seconds."""
     with limit_time(30, time.monotonic), pytest.raises(MalformedSchema):
         XSD.parse(bad, {})
 
@@ -159,7 +159,7 @@ def test_pattern_bombs_are_harmless() -> None:
 
 
 def test_versions() -> None:
-    """What is new in 1.1 makes a document 1.1; all else stays 1.0."""
+    """Features of 1.1 make a document 1.1; all others stay 1.0."""
     assert parse_schema(simple_root("xs:int")).version == "1.0"
     asserted = parse_schema(root_of('<xs:attribute name="a" type="xs:int"/><xs:assert test="@a > 3"/>'))
     assert asserted.version == "1.1"
@@ -169,7 +169,7 @@ def test_versions() -> None:
 
 
 def test_canonical_forms() -> None:
-    """Style does not change the printed text; annotations are kept there and gone from the canonical form."""
+    """Style does not change the printed text; annotations are printed, but left out of the canonical form."""
     plain = parse_schema(
         '<xs:element name="r" type="xs:int"><xs:annotation><xs:documentation>A <b>b</b></xs:documentation>'
         "</xs:annotation></xs:element>"
@@ -188,7 +188,7 @@ def test_canonical_forms() -> None:
 
 
 def test_every_refusal_is_ours() -> None:
-    """Broken bits of a schema, whatever the library makes of them, end in an error of ours or a schema."""
+    """Malformed parts of a schema raise one of our errors or parse, whatever the library raises."""
     good = schema_text(root_of("<xs:sequence><xs:element name='a' type='xs:int' minOccurs='0'/></xs:sequence>"))
     for index in range(0, len(good), 3):
         for change in (b"", b"<", b'"', b"xs:"):

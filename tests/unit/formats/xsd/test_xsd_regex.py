@@ -1,4 +1,4 @@
-"""The pattern engine: syntax of XML Schema, agreement with Python where both agree on meaning, inclusion."""
+"""The pattern engine: syntax of XML Schema, agreement with Python, and inclusion."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def to_python_pattern(pattern: str) -> re.Pattern[str]:
 @settings(max_examples=scale_examples(300), deadline=None)
 @given(ALTERNATIVES, TEXTS)
 def test_matches_as_python_does(pattern: str, text: str) -> None:
-    """Where the syntaxes mean the same, so do the engines."""
+    """For patterns that mean the same in both syntaxes, the engine agrees with Python."""
     assert (Pattern(pattern).match(text) is not None) == (to_python_pattern(pattern).fullmatch(text) is not None)
 
 
 @settings(max_examples=scale_examples(200), deadline=None)
 @given(ALTERNATIVES, ALTERNATIVES, st.lists(TEXTS, max_size=12))
 def test_inclusion(one: str, other: str, texts: list[str]) -> None:
-    """Inclusion holds for every text, and a counterexample is one."""
+    """A proved inclusion holds for every text, and a counter-example contradicts inclusion."""
     algebra = Algebra(intersect_charsets)
     miss = find_missing_word(algebra, parse_pattern(algebra, one), parse_pattern(algebra, other), split_sets)
     if miss is None:
@@ -76,6 +76,6 @@ def test_syntax(pattern: str, good: str, bad: str) -> None:
     "bad", ["(", ")", "[", "[]", "a{", "a{2,1}", "*", r"\q", r"\p{Nope}", "[b-a]", "a**", "[a-[b]c]", "{1}", "\\"]
 )
 def test_bad_syntax(bad: str) -> None:
-    """What is no pattern is refused with a sentence."""
+    """A malformed pattern is rejected with a message."""
     with pytest.raises(PatternError, match="pattern"):
         Pattern(bad)

@@ -1,4 +1,4 @@
-"""Short ways to write schemas in tests."""
+"""Helpers to write schemas in tests."""
 
 from stele.core.findings import Finding
 from stele.formats.xsd import XSD, ParsedXsd
@@ -12,7 +12,7 @@ def schema_text(body: str, head: str = "") -> bytes:
 
 
 def parse_schema(body: str, head: str = "") -> ParsedXsd:
-    """The same, parsed."""
+    """Return the parsed schema around some definitions."""
     return XSD.parse(schema_text(body, head), {})
 
 
@@ -30,5 +30,5 @@ def simple_root(base: str, facets: str = "") -> str:
 
 
 def list_breaks(new: str, old: str, head: str = "") -> list[Finding]:
-    """What breaks when documents of old are read with new; warnings are left out."""
+    """Return the breaking findings when documents of old are read with new; warnings are left out."""
     return [finding for finding in XSD.check(parse_schema(new, head), parse_schema(old, head)) if finding.breaks]

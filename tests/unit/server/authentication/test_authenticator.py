@@ -1,4 +1,4 @@
-"""Who sends a request: every method, their caches, their bounds, and headers that are none."""
+"""Authentication of requests: all methods, their caches, their limits, and invalid headers."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ ALL = frozenset(Method)
 
 
 def basic(user: str, password: str) -> tuple[bytes, bytes]:
-    """The header of HTTP's Basic scheme."""
+    """Return the header of HTTP's Basic scheme."""
     return (b"authorization", b"Basic " + b64encode(f"{user}:{password}".encode()))
 
 
 def bearer(token: str) -> tuple[bytes, bytes]:
-    """The header with a token."""
+    """Return the header with a token."""
     return (b"authorization", b"Bearer " + token.encode())
 
 
 def present(*headers: tuple[bytes, bytes], **more: Any) -> PresentedCredentials:
-    """A request."""
+    """Return the credentials of a request with these headers."""
     return PresentedCredentials(headers, **more)
 
 
 async def identify(authenticator: RequestAuthenticator, presented: PresentedCredentials) -> Principal:
-    """Who sends a request, as the server finds out."""
+    """Return the principal of a request, as the server determines it."""
     return authenticator.find_principal(presented) or await authenticator.authenticate(presented)
 
 
@@ -89,7 +89,7 @@ def authenticator(registry: Registry, methods: AuthenticationMethods) -> Request
 
 
 async def test_what_is_verified_once_is_known(authenticator: RequestAuthenticator, issuer: TokenIssuer) -> None:
-    """The first request of a password or token waits, the next one does not; both get the same caller."""
+    """The first request with a password or token waits, the next one does not; both get the same principal."""
     for header, name, method in (
         (basic("ann", "one"), "ann", "basic"),
         (bearer(issuer.sign_token(sub="carl")), "carl", "jwt"),
@@ -101,7 +101,7 @@ async def test_what_is_verified_once_is_known(authenticator: RequestAuthenticato
 
 
 async def test_wrong_credentials_are_not_remembered(authenticator: RequestAuthenticator) -> None:
-    """A wrong password is refused each time, in the words for an unknown user."""
+    """A wrong password is refused each time, with the same message as an unknown user."""
     messages = set()
     for header in (basic("ann", "two"), basic("eve", "one"), basic("", "one"), basic("ann", "x" * 2000)):
         for _ in range(2):
@@ -136,14 +136,14 @@ async def test_wrong_credentials_are_not_remembered(authenticator: RequestAuthen
 async def test_headers_that_prove_nothing(
     headers: list[tuple[bytes, bytes]], authenticator: RequestAuthenticator
 ) -> None:
-    """Malformed, huge, doubled or of an unknown scheme: each is a 401, also where nobody in particular may ask."""
+    """Malformed, huge and duplicate headers and unknown schemes get a 401, even if anonymous requests are allowed."""
     authenticator._is_anonymous_allowed = True
     with pytest.raises(Unauthenticated):
         await identify(authenticator, present(*headers))
 
 
 async def test_api_keys(authenticator: RequestAuthenticator, registry: Registry) -> None:
-    """A key counts as token, in its own header and as a password of its id, until it is revoked or has expired."""
+    """A key is accepted as a token, in its own header and as a password of its id, until it is revoked."""
     key_id, stored, key = await api_keys.create_api_key(registry, "service", ["dev"])
     _, _, other = await api_keys.create_api_key(registry, "other")
     assert key not in str(stored)
@@ -170,7 +170,7 @@ async def test_api_keys(authenticator: RequestAuthenticator, registry: Registry)
 async def test_keys_end(
     authenticator: RequestAuthenticator, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A key that has expired is refused from that moment on, without anybody's doing."""
+    """A key is refused from the moment when it expires."""
     _, _, key = await api_keys.create_api_key(registry, "s", expires=datetime.now(UTC) + timedelta(minutes=10))
     assert await identify(authenticator, present(bearer(key)))
     now = time.time() + 601
@@ -180,7 +180,7 @@ async def test_keys_end(
 
 
 async def test_a_key_of_another_node(methods: AuthenticationMethods) -> None:
-    """A key that another node has just made counts here, and one that it revoked no longer does."""
+    """A key that another node has created is accepted here, and one that it has revoked is refused."""
     log = MemoryLog()
     here, there = await Registry.open(log), await Registry.open(log)
     authenticator = RequestAuthenticator(here, methods)
@@ -197,7 +197,7 @@ async def test_a_key_of_another_node(methods: AuthenticationMethods) -> None:
 async def test_a_changed_password_ends_what_is_known(
     authenticator: RequestAuthenticator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who was let in with the old password is not any more, although his credentials are remembered."""
+    """An old password is refused after the file has changed, although the credentials are cached."""
     monkeypatch.setattr("stele.service.watched_file._LOOK_SECONDS", 0.0)
     await authenticator.authenticate(present(basic("ann", "one")))
     await authenticator.authenticate(present(basic("bob", "two")))
@@ -212,7 +212,7 @@ async def test_a_changed_password_ends_what_is_known(
 async def test_groups_follow_their_file(
     registry: Registry, methods: AuthenticationMethods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user has the groups that the file has now, although his credentials are remembered."""
+    """A user has the groups that are in the file now, although the credentials are cached."""
     monkeypatch.setattr("stele.service.watched_file._LOOK_SECONDS", 0.0)
     (tmp_path / "groups").write_text("dev: ann")
     authenticator = RequestAuthenticator(
@@ -227,7 +227,7 @@ async def test_groups_follow_their_file(
 async def test_a_token_is_known_until_it_ends(
     authenticator: RequestAuthenticator, issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The memory of a token ends with the token."""
+    """The cache entry of a token ends when the token expires."""
     header = bearer(issuer.sign_token(exp=int(time.time()) + 200))
     await authenticator.authenticate(present(header))
     assert authenticator.find_principal(present(header))
@@ -239,7 +239,7 @@ async def test_a_token_is_known_until_it_ends(
 async def test_a_withdrawn_key_ends_the_tokens_it_signed(
     authenticator: RequestAuthenticator, issuer: TokenIssuer, tmp_path: Path
 ) -> None:
-    """A token is verified again when its issuer's keys have changed, and refused if its own is gone."""
+    """A cached token is verified again when its issuer's keys have changed, and refused if its key was removed."""
     old = bearer(issuer.sign_token())
     await authenticator.authenticate(present(old))
     issuer.rotate_key()
@@ -255,7 +255,7 @@ async def test_a_withdrawn_key_ends_the_tokens_it_signed(
 async def test_known_credentials_are_bounded_and_hold_no_secret(
     authenticator: RequestAuthenticator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beyond the bound the oldest are verified again, so are all after a while; a hash is all that is kept of them."""
+    """The cache is limited in size and time, and contains only hashes of the credentials."""
     monkeypatch.setattr("stele.server.authentication.known_credentials._MOST_KNOWN", 1)
     ann, bob = basic("ann", "one"), basic("bob", "two")
     for header in (ann, bob):
@@ -274,7 +274,10 @@ async def test_known_credentials_are_bounded_and_hold_no_secret(
 async def test_each_process_and_header_hashes_otherwise(
     authenticator: RequestAuthenticator, registry: Registry, methods: AuthenticationMethods
 ) -> None:
-    """The same text in another header, or at another process, has another hash, so nothing can be made beforehand."""
+    """The same text in another header, or in another process, has another hash.
+
+    So hashes cannot be computed in advance.
+    """
     other = RequestAuthenticator(registry, methods)
     pairs = [(b"authorization", b"x"), (b"x-api-key", b"x")]
     digests = {each._known.digest_header(pair) for each in (authenticator, other) for pair in pairs}
@@ -282,7 +285,7 @@ async def test_each_process_and_header_hashes_otherwise(
 
 
 def test_certificates_and_nobody(registry: Registry, methods: AuthenticationMethods) -> None:
-    """Without headers the certificate counts; without that the caller is nobody, where the settings allow it."""
+    """Without headers the certificate decides; without a certificate the caller is anonymous, where that is allowed."""
     authenticator = RequestAuthenticator(registry, methods)
     certificate = PeerCertificate("CN=dora,O=Example")
     principal = authenticator.find_principal(present(certificate=certificate))
@@ -299,7 +302,7 @@ def test_certificates_and_nobody(registry: Registry, methods: AuthenticationMeth
 async def test_each_port_has_its_methods(
     registry: Registry, methods: AuthenticationMethods, issuer: TokenIssuer
 ) -> None:
-    """What is verified at one port does not open another one where that method is off."""
+    """Credentials verified at one port are refused at another one where their method is off."""
     ports = {0: ALL, 1: frozenset({Method.BASIC}), 2: frozenset({Method.OIDC}), 3: frozenset[Method]()}
     authenticator = RequestAuthenticator(registry, methods._replace(by_port=ports))
     password, token = basic("ann", "one"), bearer(issuer.sign_token())
@@ -317,7 +320,7 @@ async def test_each_port_has_its_methods(
 
 
 async def test_floods_are_bounded(authenticator: RequestAuthenticator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One address cannot take all the room, the same credentials are verified once, who is known waits for nobody."""
+    """One address cannot occupy all threads, equal credentials are verified once, and cached callers do not wait."""
     await authenticator.authenticate(present(basic("ann", "one")))
     gate, calls = threading.Event(), []
 

@@ -1,4 +1,4 @@
-"""Who a client's certificate stands for."""
+"""Mapping of client certificates to principals."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ANN = PeerCertificate("CN=Ann,OU=dev,O=Example", ("DNS:ann.example.org", "URI:sp
     ],
 )
 def test_the_first_rule_that_fits_decides(rules: str, name: str) -> None:
-    """A rule fits a whole name only, and its groups make the name of the caller."""
+    """A rule must match a whole name, and its groups make the name of the caller."""
     assert CertificateRules(rules).find_principal(ANN).name == name
 
 
 def test_a_certificate_that_no_rule_is_about() -> None:
-    """Nobody in particular is not what it stands for."""
+    """A certificate without a matching rule is refused, not treated as anonymous."""
     rules = CertificateRules("RULE:CN=Bob.*/bob/,RULE:CN=Ann(x?).*/$1/")
     with pytest.raises(Unauthenticated):
         rules.find_principal(ANN)
@@ -40,13 +40,13 @@ def test_a_certificate_that_no_rule_is_about() -> None:
 
 @pytest.mark.parametrize("rules", ["", "NONE", "RULE:x", "RULE:(/x/", "RULE:x/$1/", "RULE:x/y/Z", "DEFAULT DEFAULT"])
 def test_rules_that_cannot_be(rules: str) -> None:
-    """The start ends with the rule."""
+    """Invalid rules raise an error at the start, which shows the rule."""
     with pytest.raises(InvalidRequest, match="mtls_principal_rules"):
         CertificateRules(rules)
 
 
 def test_names_cannot_look_like_others() -> None:
-    """A part of a name with a comma in it is not two parts, as whoever signs certificates may write anything in one."""
+    """A part of a name with a comma does not look like two parts, since a certificate may contain any text."""
     read = read_peer_certificate(
         {
             "subject": ((("organizationName", "Example"),), (("commonName", "eve,OU=ops"), ("userId", " #1 "))),

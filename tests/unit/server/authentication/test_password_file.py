@@ -1,4 +1,4 @@
-"""Users in files: which hashes are read, their groups, what checking costs, and changes while the server runs."""
+"""Users in files: accepted hashes, groups, the cost of verification, and changes while the server runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from stele.service import watched_file
 
 
 def bcrypt_line(user: str, password: str) -> str:
-    """A line as `htpasswd -B` writes it, with little work."""
+    """Return a line as written by `htpasswd -B`, with a low cost."""
     return f"{user}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode().replace('$2b$', '$2y$')}\n"
 
 
 def argon2_line(user: str, password: str) -> str:
-    """A line with argon2id, with little work."""
+    """Return a line with argon2id, with a low cost."""
     return f"{user}:{argon2.PasswordHasher(1, 8, 1).hash(password)}\n"
 
 
@@ -37,7 +37,7 @@ def users(tmp_path: Path) -> UserFiles:
 
 
 def test_both_kinds_of_hashes(users: UserFiles) -> None:
-    """The right password of the right user counts, and nothing else does."""
+    """Only the right password of the right user is accepted."""
     assert users.check_password(UserPassword("ann", b"pass:word")) == users.find_user("ann")
     assert users.check_password(UserPassword("bob", "gehéim".encode())) == users.find_user("bob")
     for user, password in (("ann", b""), ("ann", "gehéim".encode()), ("bob", b"pass:word"), ("eve", b"pass:word")):
@@ -48,7 +48,7 @@ def test_both_kinds_of_hashes(users: UserFiles) -> None:
 
 
 def test_an_unknown_user_costs_as_much(users: UserFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One real hash is computed whoever is named, and the password of the line that stands in lets nobody in."""
+    """One real hash is computed for any name, and the password of that hash is not accepted for an unknown name."""
     checked: list[str] = []
 
     def count(text: str, password: bytes) -> bool:
@@ -70,7 +70,7 @@ def test_an_unknown_user_costs_as_much(users: UserFiles, monkeypatch: pytest.Mon
 
 
 def test_a_file_without_users(tmp_path: Path) -> None:
-    """Nobody gets in, and a hash is computed all the same."""
+    """With an empty file nothing is accepted, and a hash is computed all the same."""
     (tmp_path / "users").write_text("")
     assert UserFiles(tmp_path / "users").check_password(UserPassword("ann", b"x")) is None
 
@@ -87,7 +87,7 @@ def test_a_file_without_users(tmp_path: Path) -> None:
     ],
 )
 def test_weak_or_endless_hashes_are_refused(line: str, tmp_path: Path) -> None:
-    """The start ends with the number of the line, and the message does not repeat the hash."""
+    """A weak or too costly hash raises an error at the start with the number of the line, without the hash."""
     (tmp_path / "users").write_text(f"\n{line}\n")
     with pytest.raises(InvalidRequest, match="line 2 of") as refused:
         UserFiles(tmp_path / "users")
@@ -97,7 +97,7 @@ def test_weak_or_endless_hashes_are_refused(line: str, tmp_path: Path) -> None:
 
 
 def test_changes_count_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New users get in and removed ones do not; a broken or missing file changes nothing."""
+    """New users are accepted and removed ones refused at once; an invalid or missing file changes nothing."""
     monkeypatch.setattr(watched_file, "_LOOK_SECONDS", 0.0)
     path = tmp_path / "users"
     path.write_text(bcrypt_line("ann", "one"))
@@ -122,17 +122,17 @@ PRAVEGA_HASH = (
     "037626166663563613166333733653631383732353134643961303435613237653130353633633031653364366565316434626534656565"
     "636335663666306465663064376165313765646263656638373764396361"
 )
-"""What Pravega's own tool made of the password 1111_aaaa, as its documentation shows it."""
+"""Hash of the password 1111_aaaa by Pravega's own tool, as in its documentation."""
 
 
 def pravega_hash(password: str, iterations: int = 5) -> str:
-    """A hash in Pravega's form, with little work."""
+    """Return a hash in Pravega's form, with a low cost."""
     key = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt of a test", iterations, 64)
     return f"{iterations}:{b'salt of a test'.hex()}:{key.hex()}".encode().hex()
 
 
 def test_pravegas_passwords(tmp_path: Path) -> None:
-    """The hash of Pravega's own tool counts beside those of htpasswd; a user without a hash cannot log in."""
+    """Hashes of Pravega's tool are accepted as well as those of htpasswd; a user without a hash cannot log in."""
     path = tmp_path / "acl"
     bcrypted = bcrypt_line("bob", "two").strip()
     path.write_text(f"admin:{PRAVEGA_HASH}:*,READ_UPDATE;\n{bcrypted}:prn::/,READ\nguest::prn::/,READ\n")
@@ -155,7 +155,7 @@ def test_pravegas_passwords(tmp_path: Path) -> None:
     ],
 )
 def test_other_hashes_of_pravegas_file_are_refused(text: str, tmp_path: Path) -> None:
-    """Plain passwords, cut hashes and endless ones end the start; the message names the user and repeats no hash."""
+    """Plain passwords, cut and too costly hashes raise an error at the start with the user's name, without the hash."""
     (tmp_path / "acl").write_text(f"admin:{text}:*,READ\n")
     with pytest.raises(InvalidRequest, match="the hash of admin") as refused:
         UserFiles(None, None, tmp_path / "acl")
@@ -163,7 +163,7 @@ def test_other_hashes_of_pravegas_file_are_refused(text: str, tmp_path: Path) ->
 
 
 def test_a_user_stands_in_one_file(tmp_path: Path) -> None:
-    """One name in both files would have two passwords."""
+    """A user in both files is refused, since the name would have two passwords."""
     (tmp_path / "users").write_text(bcrypt_line("ann", "one"))
     (tmp_path / "acl").write_text(f"ann:{pravega_hash('two')}:*,READ\n")
     with pytest.raises(InvalidRequest, match="ann is a user of password_file and of pravega_acl"):
@@ -171,7 +171,7 @@ def test_a_user_stands_in_one_file(tmp_path: Path) -> None:
 
 
 def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups are those of the file as it is now; a broken file leaves them as they were."""
+    """Groups are those that are in the file now; an invalid file leaves them unchanged."""
     monkeypatch.setattr(watched_file, "_LOOK_SECONDS", 0.0)
     (tmp_path / "users").write_text(bcrypt_line("ann", "one") + bcrypt_line("bob", "two"))
     groups = tmp_path / "groups"

@@ -1,4 +1,4 @@
-"""Signed tokens: what is believed, what is not, and what forged ones cost."""
+"""Signed tokens: which ones are accepted, which are refused, and the cost of forged ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stele.service import watched_file
 
 ALGORITHMS = ("RS256", "ES256")
 MONTH = 30 * 24 * 3600
-"""Seconds that no run of all tests takes: cases are written down when it begins."""
+"""Seconds that no test run takes; expiry times are computed when it begins."""
 
 
 @pytest.fixture(scope="module")
@@ -37,25 +37,25 @@ def issuer() -> Iterator[TokenIssuer]:
 
 
 def make_verifier(server: TokenIssuer, source: str = "", **rules: Any) -> TokenVerifier:
-    """A verifier for an issuer."""
+    """Return a verifier for an issuer."""
     wanted = TokenRules(server.url, ("other", server.audience), ALGORITHMS, leeway=5)._replace(**rules)
     return TokenVerifier(wanted, KeySet(source, server.url))
 
 
 async def verify(server: TokenIssuer, token: str, **rules: Any) -> VerifiedToken:
-    """Who sent a token."""
+    """Return the principal of a token."""
     return await make_verifier(server, **rules).verify_token(token)
 
 
 def forge(header: dict[str, Any], claims: Any, sign: Callable[[bytes], bytes] = lambda data: b"") -> str:
-    """A token that no library would make."""
+    """Return a token that no library would make."""
     parts = [json.dumps(part).encode() if not isinstance(part, bytes) else part for part in (header, claims)]
     signed = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
     return (signed + b"." + base64.urlsafe_b64encode(sign(signed)).rstrip(b"=")).decode()
 
 
 async def test_a_token_of_the_issuer(issuer: TokenIssuer) -> None:
-    """Name and groups come from the claims that the settings name, also from inside of others."""
+    """Name and groups come from the claims that the settings name, also from nested ones."""
     verified = await verify(issuer, issuer.sign_token(groups=["dev", "ops", 7]))
     assert (verified.principal.name, verified.principal.groups) == ("ann", {"dev", "ops"})
     assert 0 < verified.expires - time.time() <= 60
@@ -86,13 +86,13 @@ async def test_a_token_of_the_issuer(issuer: TokenIssuer) -> None:
     ],
 )
 async def test_claims_that_are_not_believed(claims: dict[str, Any], why: str, issuer: TokenIssuer) -> None:
-    """Expired, not yet valid, for others, of others, without end, nameless: each is refused, with the reason."""
+    """A token with unacceptable claims is refused with the reason: times, audience, issuer, missing expiry or name."""
     with pytest.raises(Unauthenticated, match=why):
         await verify(issuer, issuer.sign_token(**claims))
 
 
 async def test_algorithms_are_not_confused(issuer: TokenIssuer) -> None:
-    """`none` in any spelling, the public key as a secret, another key's algorithm: nothing of it is believed."""
+    """`none` in any spelling, the public key as a secret, and the algorithm of another key are refused."""
     claims = {"iss": issuer.url, "aud": issuer.audience, "sub": "root", "exp": int(time.time()) + 60}
     spki = issuer.key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -123,13 +123,13 @@ async def test_algorithms_are_not_confused(issuer: TokenIssuer) -> None:
 
 @pytest.mark.parametrize("token", ["x", "..", "a.b", "a.b.c.d", "eyJ9.e30.e30", "é.é.é", "." * 5000])
 async def test_what_is_no_token(token: str, issuer: TokenIssuer) -> None:
-    """Text that is no JWT is refused as such."""
+    """Text that is no JWT is refused with that reason."""
     with pytest.raises(Unauthenticated):
         await verify(issuer, token)
 
 
 async def test_a_token_that_no_reader_survives(issuer: TokenIssuer) -> None:
-    """Deep nesting and numbers without end are refused like every other forgery, also with a good signature."""
+    """Deep nesting and very long numbers are refused like other invalid tokens, even with a valid signature."""
     header = {"alg": "RS256", "kid": issuer.key_id}
     with pytest.raises(Unauthenticated):
         await verify(issuer, forge(b"[" * 9000, b"{}"))  # type: ignore[arg-type]  # no object
@@ -144,7 +144,7 @@ async def test_a_token_that_no_reader_survives(issuer: TokenIssuer) -> None:
 
 
 async def test_rotated_keys_and_floods_of_unknown_ones(issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new key is fetched when its first token comes; a thousand unknown ids make the issuer hear of it once."""
+    """A new key is fetched with its first token; a thousand unknown key ids cause only one request to the issuer."""
     verifier = make_verifier(issuer, f"{issuer.url}/keys")
     await verifier.verify_token(issuer.sign_token())
     issuer.rotate_key()
@@ -164,7 +164,7 @@ async def test_rotated_keys_and_floods_of_unknown_ones(issuer: TokenIssuer, monk
 
 
 async def test_keys_are_found_through_the_issuer(issuer: TokenIssuer) -> None:
-    """Without an address of keys, the metadata of the issuer say where they are, if they are that issuer's."""
+    """Without an address of keys, it is read from the metadata of the issuer, if they name that issuer."""
     issuer.requests.clear()
     await verify(issuer, issuer.sign_token())
     assert issuer.requests == ["/.well-known/openid-configuration", "/keys"]
@@ -174,7 +174,7 @@ async def test_keys_are_found_through_the_issuer(issuer: TokenIssuer) -> None:
 
 
 async def test_keys_in_a_file(issuer: TokenIssuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of keys needs no network, and its changes count."""
+    """A file of keys needs no network, and its changes take effect."""
     monkeypatch.setattr(watched_file, "_LOOK_SECONDS", 0.0)
     path = tmp_path / "keys.json"
     path.write_text(json.dumps(issuer.key_set))
@@ -190,7 +190,7 @@ async def test_keys_in_a_file(issuer: TokenIssuer, tmp_path: Path, monkeypatch: 
 
 
 def test_which_keys_are_believed(issuer: TokenIssuer) -> None:
-    """Symmetrical keys, keys for encryption and unknown curves are left out; private parts are not kept."""
+    """Symmetric keys, keys for encryption and unknown curves are skipped; private parts are not stored."""
     curve = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()), as_dict=True)
     keys = [
         {"kty": "oct", "kid": "shared", "k": "c2VjcmV0", "alg": "HS256"},
@@ -214,7 +214,7 @@ def test_which_keys_are_believed(issuer: TokenIssuer) -> None:
     "address", ["http://issuer.example/keys", "ftp://issuer.example", "http://127.0.0.1.evil.example"]
 )
 def test_keys_do_not_come_without_tls(address: str) -> None:
-    """Whoever stands between could put in keys of his own; `insecure` says that nobody does."""
+    """Keys are not fetched without TLS, since they could be replaced on the way, unless `insecure` allows it."""
     with pytest.raises(InvalidRequest, match="by https"):
         KeySet("", address)
     if address.startswith("http:"):
@@ -226,6 +226,6 @@ def test_keys_do_not_come_without_tls(address: str) -> None:
     [{"algorithms": ("HS256",)}, {"algorithms": ("none",)}, {"algorithms": ()}, {"audiences": ()}, {"issuer": ""}],
 )
 def test_settings_that_believe_too_much(rules: dict[str, Any], issuer: TokenIssuer) -> None:
-    """Symmetrical algorithms, and tokens for anybody, cannot be switched on."""
+    """Symmetric algorithms, and tokens for any audience, cannot be enabled."""
     with pytest.raises(InvalidRequest):
         make_verifier(issuer, **rules)

@@ -1,4 +1,4 @@
-"""Verdicts of a backtest and of a census from what tasks have counted, without Spark."""
+"""Verdicts of a backtest and of a census from the counts of tasks, without Spark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TRIALS = st.builds(
 
 
 def make_scope() -> AuditScope:
-    """A subject with version 1 (int) and 2 (long), ids 10 and 20."""
+    """Return a scope with a subject that has version 1 (int) and 2 (long), ids 10 and 20."""
     schemas = (
         ResolvedSchema(INT, id=10, subject="s", version=1),
         ResolvedSchema(LONG, id=20, subject="s", version=2),
@@ -53,7 +53,7 @@ def make_scope() -> AuditScope:
 @settings(max_examples=scale_examples(40), deadline=None)
 @given(TRIALS, TRIALS, TRIALS)
 def test_trials_merge_in_any_grouping(a: BacktestCounts, b: BacktestCounts, c: BacktestCounts) -> None:
-    """Which task meets which record first makes no difference, and the first examples stay."""
+    """The order and grouping of merges does not change the result, and the first examples are kept."""
     whole = a.merge_with(b).merge_with(c)
     assert whole == a.merge_with(b.merge_with(c)) == c.merge_with(b).merge_with(a)
     offsets = [json.loads(it.position)["p"] for it in whole.examples]
@@ -62,7 +62,10 @@ def test_trials_merge_in_any_grouping(a: BacktestCounts, b: BacktestCounts, c: B
 
 
 def test_rules_and_records_both_have_a_say() -> None:
-    """Either is enough to fail; damage is excused only on demand; an unknown id is no verdict of the rules."""
+    """A backtest fails by rules or by records alone.
+
+    Damaged records pass only with `allow_damaged`. An unknown id has the verdict `unknown` and does not fail the rules.
+    """
     good = {"10": BacktestCounts(5, 5), "20": BacktestCounts(5, 5)}
     proposed = ResolvedSchema(LONG)
     backtest = make_backtest(good, make_scope(), proposed, "")
@@ -81,14 +84,14 @@ def test_rules_and_records_both_have_a_say() -> None:
 
 
 def test_another_format_is_refused() -> None:
-    """Records of one language are not read by a schema of another, whatever the rules."""
+    """A proposed schema of another format is incompatible with the stored records, whatever the ruleset."""
     backtest = make_backtest({"10": BacktestCounts(1, 0)}, make_scope(), ResolvedSchema("{}", "JSON"), "")
     assert backtest.incompatible_ids == ["10"]
     assert "it is AVRO, the proposed schema is JSON" in backtest.comparisons[0].note
 
 
 def test_census_verdicts() -> None:
-    """A version with records is kept with the date it was last seen; the newest without records is safe with a word."""
+    """A version with records is not safe and has its last date; the newest without records is safe with a remark."""
     census = make_census(
         {"10": SchemaStats(records=1, bytes=9, first=0, last=86_400_000_000, days={0: 1})}, make_scope()
     )

@@ -1,4 +1,4 @@
-"""What figures of fields lead to which findings, without Spark."""
+"""Findings that statistics of fields lead to, without Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stele.spark.data_audit.report import ReportState
 
 
 def kinds(symbols: tuple[str, ...] = (), path: str = "a", **figures: Any) -> list[str]:
-    """Kinds of findings for a field with these figures."""
+    """Return the kinds of findings for a field with these figures."""
     figures = {"type": "string", "slots": 100, "present": 100, "values": None, **figures}
     return [it.kind for it in find_drifts(path, FieldStats(**figures), symbols, ("1",))]
 
@@ -46,12 +46,15 @@ def kinds(symbols: tuple[str, ...] = (), path: str = "a", **figures: Any) -> lis
     ],
 )
 def test_figures_and_findings(figures: dict[str, Any], expected: list[str]) -> None:
-    """Each kind has a case where it is found and a neighbour where it is not; few values say nothing."""
+    """Each kind of finding has a case that triggers it and a similar case that does not. Few values give no finding."""
     assert kinds(**figures) == expected
 
 
 def test_enumerations_are_found_wherever_they_are() -> None:
-    """Inside records, lists and maps, by the path of their column; a type inside itself is entered once."""
+    """Enumerations are found in records, lists and maps, by the path of their column.
+
+    A type that contains itself is entered once, and a text that is not a schema has none.
+    """
     colour = {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE"]}
     fields = [
         {"name": "one", "type": colour},
@@ -66,7 +69,7 @@ def test_enumerations_are_found_wherever_they_are() -> None:
 
 
 def test_versions_that_differ_are_told_apart() -> None:
-    """What is so for all records is told once; what is so for one id only is told of that one."""
+    """A finding that applies to one id only is listed under `single` with that id, not under `drifts`."""
     text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "string"]}]})
     schemas = [ResolvedSchema(text, id=n, subject="s", version=n) for n in (1, 2)]
     scope = load_scope(SchemaSnapshot(tuple(schemas)), "s", engine="python")

@@ -1,4 +1,4 @@
-"""What is counted of values: right for a batch, and the same however batches are cut."""
+"""Statistics of values: they are right for one batch, and do not depend on how batches are cut."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ RECORD = st.fixed_dictionaries(
 
 
 def look(records: list[Any]) -> Fields:
-    """Stats of records of `TYPE`."""
+    """Return the statistics of records of `TYPE`."""
     return observe_values(pa.array(records, TYPE), deep=True)
 
 
 @settings(max_examples=scale_examples(60), deadline=None)
 @given(st.lists(st.none() | RECORD, min_size=1, max_size=12), st.integers(0, 12))
 def test_parts_add_up_to_the_whole(records: list[Any], cut: int) -> None:
-    """Stats of two parts merged, in either order, are those of all records."""
+    """The statistics of two parts, merged in either order, equal those of all records."""
     one, other = look(records[:cut]), look(records[cut:])
     assert merge_fields(one, other) == merge_fields(other, one) == look(records)
 
@@ -51,13 +51,13 @@ def test_parts_add_up_to_the_whole(records: list[Any], cut: int) -> None:
 @settings(max_examples=scale_examples(30), deadline=None)
 @given(*[st.builds(SchemaStats, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9))] * 3)
 def test_sightings_merge_in_any_grouping(a: SchemaStats, b: SchemaStats, c: SchemaStats) -> None:
-    """Which task meets which record first makes no difference."""
+    """The order and grouping of merges does not change the result."""
     assert a.merge_with(b).merge_with(c) == a.merge_with(b.merge_with(c)) == c.merge_with(a).merge_with(b)
     assert a.merge_with(SchemaStats()) == a
 
 
 def test_presence_counts_only_where_there_is_room() -> None:
-    """The members of a null record, and the items of a null list, are not missing: there is no room for them."""
+    """The members of a null record, and the items of a null list, do not count as missing."""
     stats = look([{"r": {"b": True}, "l": [1, None]}, {"r": None, "l": None}, None])
     assert (stats["r"].present, stats["r"].slots) == (1, 2)
     assert (stats["r.b"].present, stats["r.b"].slots) == (1, 1)
@@ -66,7 +66,7 @@ def test_presence_counts_only_where_there_is_room() -> None:
 
 
 def test_slices_are_read_where_they_are() -> None:
-    """A slice of a longer column counts its own rows."""
+    """A slice of a longer column counts only its own rows."""
     whole = pa.array([{"m": [("a", "x")], "l": [1]}, {"m": [("b", "y")], "l": [2, 3]}], TYPE)
     stats = observe_values(whole.slice(1), deep=True)
     assert stats["m"].values == {"b": 1}
@@ -91,12 +91,12 @@ def test_slices_are_read_where_they_are() -> None:
     ],
 )
 def test_shapes_of_texts(text: str, shapes: set[str]) -> None:
-    """A text has the shapes of what it can be read as."""
+    """A text has the shapes of all types that it can be read as."""
     assert set(look([{"s": text}])["s"].shapes) == shapes
 
 
 def test_many_values_are_not_kept() -> None:
-    """Past the bound nothing is kept, also when it is passed by merging; long texts are no values to tell."""
+    """Above the limit no values are kept, also if merging exceeds it. Long texts are not kept as values."""
     half = MOST_VALUES // 2 + 1
     one, other = look([{"n": n} for n in range(half)]), look([{"n": -n - 1} for n in range(half)])
     assert len(one["n"].values or {}) == half
@@ -105,13 +105,13 @@ def test_many_values_are_not_kept() -> None:
 
 
 def test_numbers_that_are_none() -> None:
-    """Not-a-number and infinity are neither whole nor bounds."""
+    """NaN and infinity count neither as whole numbers nor as least or greatest value."""
     stats = look([{"d": float("nan")}, {"d": float("inf")}, {"d": 2.0}, {"d": 2.5}])["d"]
     assert (stats.low, stats.high, stats.whole, stats.present) == (2.0, 2.5, 1, 4)
 
 
 def test_a_datum_that_is_no_record() -> None:
-    """The field of a bare value has the empty path; the two parts of a variant are no fields."""
+    """The field of a bare value has the empty path. The two parts of a variant are not fields."""
     assert observe_values(pa.array(["a", None]), deep=True)[""].present == 1
     variant = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
     assert list(observe_values(pa.array([{"value": b"", "metadata": b""}], variant), deep=True)) == [""]

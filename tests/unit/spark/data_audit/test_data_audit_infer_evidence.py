@@ -1,4 +1,4 @@
-"""What evidence proves: kinds, notes, confidence, maps, enumerations; and the offer to a registry in this process."""
+"""Proposals made from evidence: kinds, notes, confidence, maps, enumerations; and the offer to a local registry."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ MOST = 32
 
 
 def of(*values: Any) -> Evidence:
-    """The evidence of values, as documents."""
+    """Return the evidence of values, as documents."""
     return evidence_of_documents([json.dumps(value) for value in values], MOST)[0]
 
 
 def propose_all(evidence: Evidence, **options: Any) -> dict[str, ProposedField]:
-    """What is said of every place."""
+    """Return the proposals for all places, by path."""
     return {it.path: it for it in propose_fields(evidence, make_model(evidence, "R", InferOptions(**options)))}
 
 
 def test_what_is_no_document_is_told_by_reason() -> None:
-    """Broken, deep and undecodable documents are counted, and nothing of them is seen."""
+    """Broken, too deep and undecodable documents are counted by reason and add no evidence."""
     deep = "[" * 60 + "]" * 60
     documents: list[bytes | str] = ['{"a": 1}', "{", b"\xff", deep, "[" * 100_000, '{"a": "\\ud800"}']
     evidence, reasons = evidence_of_documents(documents, MOST)
@@ -49,7 +49,7 @@ def test_what_is_no_document_is_told_by_reason() -> None:
 
 
 def test_notes_say_what_was_seen() -> None:
-    """Presence, nulls, mixtures, bounds, notations and few values are told with their counts."""
+    """Notes have the counts of presence, nulls, mixed kinds, bounds, notations and few values."""
     rows = [
         {
             "n": n or "zero",
@@ -72,14 +72,14 @@ def test_notes_say_what_was_seen() -> None:
 
 
 def test_enumerations_are_as_sure_as_their_rare_values() -> None:
-    """Values seen once say how much is still to come (Good and Turing)."""
+    """Values that occur once lower the confidence of an enumeration (Good-Turing estimate)."""
     rows = [{"s": f"rare {n}" if n < 10 else "usual"} for n in range(100)]
     assert propose_all(of(*rows), enumerations=20)["s"].confidence == 0.9
     assert propose_all(of(*rows))["s"].confidence == 0.97
 
 
 def test_names_that_are_keys_become_a_map() -> None:
-    """Objects with too many names are a map in any order of merging, and their places are bounded."""
+    """Objects with too many names become a map in any order of merging, and the number of places is limited."""
     halves = [of({f"k{n}": n for n in range(start, start + 700)}) for start in (0, 700)]
     merged = halves[0].merge_with(halves[1], MOST)
     assert merged == halves[1].merge_with(halves[0], MOST)
@@ -95,7 +95,10 @@ def test_names_that_are_keys_become_a_map() -> None:
 
 
 def test_texts_of_csv_are_what_they_look_like() -> None:
-    """Numbers, booleans and dates are found; a leading zero is no number; one text makes all texts; empty is null."""
+    """Numbers, booleans and dates are detected in texts.
+
+    A number with a leading zero is text. A single other text makes all of them texts. An empty text is null.
+    """
     table = {
         "id": ["1", "2", "-3"],
         "zip": ["01", "2", ""],
@@ -121,7 +124,10 @@ def test_texts_of_csv_are_what_they_look_like() -> None:
 
 
 def test_typed_columns_keep_their_types() -> None:
-    """Columns keep widths; what is never null is required at any depth, few texts are symbols where that is asked."""
+    """Typed columns keep their widths. Fields that are never null are required at any depth.
+
+    Texts with few values become symbols only if that is requested.
+    """
     inner = t.StructType([t.StructField("city", t.StringType()), t.StructField("zip", t.StringType())])
     struct = t.StructType(
         [
@@ -177,7 +183,7 @@ def inference(*rows: Any) -> Inference:
 
 
 def test_registered_with_notes_once(client: SchemaRegistryClient) -> None:
-    """The schema comes with its confidence as properties; the same again, with other counts, changes nothing."""
+    """The schema is registered with its confidence as properties. The same schema with other counts changes nothing."""
     outcome = register_inferred(inference(*({"a": n} for n in range(100))), "s", lambda: client)
     assert outcome.offer is not None
     assert (outcome.offer.version, outcome.offer.there, outcome.report().state) == (1, False, ReportState.GOOD)
@@ -192,7 +198,7 @@ def test_registered_with_notes_once(client: SchemaRegistryClient) -> None:
 
 
 def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegistryClient) -> None:
-    """A subject with another opinion keeps its versions; the report says why."""
+    """A schema that the subject's policy refuses is not registered, and the report has the reason."""
     client.register("s", Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'))
     client.set_config(ConfigUpdateRequest(compatibility="FULL"), "s")
     outcome = register_inferred(inference({"a": 1}), "s", lambda: client)
@@ -207,6 +213,6 @@ def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegist
 
 
 def test_a_snapshot_takes_nothing() -> None:
-    """Without a registry there is nowhere to register."""
+    """Offering a schema to a snapshot raises an error."""
     with pytest.raises(Invalid, match="cannot be registered in a snapshot"):
         register_inferred(inference({"a": 1}), "s", SchemaSnapshot((ResolvedSchema('"int"'),)))

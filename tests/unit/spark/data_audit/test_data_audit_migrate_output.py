@@ -1,4 +1,4 @@
-"""Where new records may go: never over the old ones, nor over one another."""
+"""Locations of new records: they must not overlap with the old ones, nor with one another."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from stele.spark.data_audit.report import ReportState
 def test_places_must_be_apart(
     source: str, target: str, dead: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same place by another spelling, one inside the other, and two things at one place are refused."""
+    """One location in two spellings, a location inside another, and one location for two outputs are refused."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidRequest, match="choose separate locations"):
         check_separate(source, OutputTarget(target), OutputTarget(dead), "parquet")
 
 
 def test_places_apart_are_taken() -> None:
-    """Neighbours whose names begin alike, and tables with the names of paths, are apart."""
+    """Locations with a common beginning of their names, and tables named like paths, do not overlap."""
     check_separate("orders", OutputTarget("orders-new"), OutputTarget("orders-new-dead"), "parquet")
     check_separate("s3://lake/a", OutputTarget("s3://lake/ab"), OutputTarget("s3://lake/ab-dead"), "parquet")
     check_separate("orders", OutputTarget("orders"), OutputTarget("dead"), "table")
@@ -44,7 +44,7 @@ def test_places_apart_are_taken() -> None:
 
 
 def migration(**more: Any) -> Migration:
-    """Ten records, of which so many are dead."""
+    """Return a migration of ten records, with the given counts."""
     counts: dict[str, Any] = {"records": 10, "tombstones": 1, "dead": 0, "bytes": 1, "new_bytes": 1, **more}
     counts |= {"ids": (), "codes": {}, "reasons": {}}
     return Migration("s", "s", 2, 7, ("confluent", "confluent"), ("AVRO", "AVRO"), **counts)
@@ -65,7 +65,7 @@ def migration(**more: Any) -> Migration:
     ],
 )
 def test_what_was_written_must_be_there(dead: int, verification: Verification | None, sound: bool, good: bool) -> None:
-    """Tombstones count, dead letters do not, older records are set apart; a record too few is no success."""
+    """The verification counts tombstones, but not dead letters and older records. A missing record is a failure."""
     outcome = with_verification(migration(dead=dead), verification)
     assert (outcome.is_sound, outcome.is_complete) == (sound, good)
     assert outcome.report().state == ReportState.from_outcome(good=good)

@@ -47,13 +47,13 @@ EVIL = "<script>alert(1)</script> & [b]\"'"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An answer as jobs give one."""
+    """A result with a report, as jobs return one."""
 
     name: str = EVIL
     rows: int = 1
 
     def report(self) -> AuditReport:
-        """Its report."""
+        """Return its report."""
         table = Section("T", ("name", "n"), tuple((self.name, n) for n in range(self.rows)), note="N")
         days = {f"2026-01-0{day}": {self.name: 3} for day in range(1, 4)}
         chart = Section("C", bars=Bars("b", {self.name: 3}), chart=bucket_days(days, [self.name]))
@@ -62,7 +62,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """An answer whose report is as told."""
+    """A result whose report has the given parts."""
 
     state: ReportState = ReportState.NEUTRAL
     sections: tuple[Section, ...] = ()
@@ -70,7 +70,7 @@ class Told(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
     def report(self) -> AuditReport:
-        """Its report."""
+        """Return its report."""
         return AuditReport("Told", "so it is", self.state, (), self.sections, self.sources, self.remarks)
 
 
@@ -87,7 +87,7 @@ class Names(HTMLParser):
 
 
 def test_a_page_stands_alone_and_escapes() -> None:
-    """Names from data do no harm, plots are in the page, and nothing is fetched from elsewhere."""
+    """Names from data are escaped, plots are in the page, and nothing is fetched from elsewhere."""
     page = to_html(Answer())
     names = Names(page).names
     assert "script" not in names
@@ -99,7 +99,7 @@ def test_a_page_stands_alone_and_escapes() -> None:
 
 
 def test_a_picture_of_schemas_stands_on_the_page() -> None:
-    """A section with a picture has its description and its table, and the page has the style of pictures."""
+    """A section with a picture has its description and its table, and only then the page has the style of pictures."""
     history = SubjectHistory("", EVIL, "BACKWARD", ())
     figure = Figure(draw_story_line(history), tabulate_history(history))
     page = to_html(Told(sections=(Section("Versions", figure=figure),)))
@@ -112,33 +112,33 @@ def test_a_picture_of_schemas_stands_on_the_page() -> None:
 
 
 def test_remarks_stand_at_the_end() -> None:
-    """What a report does not show is said in its text and on its page."""
+    """Remarks are in the text, as its last line, and on the page."""
     report = Told(remarks=(EVIL,))
     assert f'<p class="note remark">{html.escape(EVIL, quote=False)}'.partition("&amp;")[0] in to_html(report)
     assert to_text(report).splitlines()[-1] == EVIL
 
 
 def test_text_shows_names_as_they_are() -> None:
-    """What looks like markup of the terminal library is shown."""
+    """Text that looks like markup of the terminal library is printed unchanged."""
     text = to_text(Answer())
     assert EVIL in text
     assert "fine" in text
 
 
 def test_json_is_the_answer() -> None:
-    """Programs get the typed answer, not the tables."""
+    """The JSON is the typed result, not the tables."""
     assert json.loads(to_json(Answer())) == {"name": EVIL, "rows": 1}
 
 
 def test_long_tables_say_what_they_leave_out() -> None:
-    """More rows than a page takes are counted."""
+    """The number of rows beyond the limit is shown."""
     answer = Answer("x", MOST_ROWS + 7)
     assert "7 more rows are in the JSON output" in to_html(answer)
     assert "7 more rows are in the JSON output" in to_text(answer)
 
 
 def test_plots_are_well_formed_whatever_the_names() -> None:
-    """Bars and columns are XML, with a tool tip for every figure; of many names the greatest are drawn."""
+    """Bars and columns are valid XML with a tool tip for every figure. Only the greatest of many names are drawn."""
     drawn = ET.fromstring(draw_chart(layout_bars(Bars(EVIL, {EVIL: 2, "b" * 90: 1}))))
     assert [it.text for it in drawn.iter("th")] == [EVIL, "b" * 90]
     assert [it.text for it in drawn.iter("td") if it.text] == ["2", "1"]
@@ -164,7 +164,7 @@ def test_axes_have_round_figures(most: int) -> None:
 
 
 def test_a_plot_of_few_columns_is_a_table() -> None:
-    """Two columns say less than their table, and one bar says nothing that the table does not."""
+    """Plots with two columns, or with one bar, are not drawn."""
     few = Stack("x", ("a",), (("1", {"a": 1}), ("2", {"a": 1}), ("3", {})))
     assert Section("S", ("n",), ((1,),), chart=few, bars=Bars("b", {"a": 1})).charts == []
     enough = Stack("x", ("a",), tuple((str(n), {"a": n}) for n in range(1, 4)))
@@ -185,7 +185,7 @@ def test_numbers_are_flush_right_under_their_heads() -> None:
 
 
 def test_a_page_says_its_sources_and_its_date() -> None:
-    """Where figures come from and when the page was made stand under the title; what is not known is left out."""
+    """The sources of the figures and the date of the page are under the title; unknown sources are left out."""
     page = to_html(
         Told(sources={"source": "files in <x>"}),
         sources={"data": "a.parquet", "registry": ""},
@@ -208,7 +208,10 @@ def test_a_state_is_more_than_a_colour(state: ReportState) -> None:
 
 
 def test_a_schema_keeps_its_lines_and_can_be_copied() -> None:
-    """A document is shown as it is; the script that copies it is allowed by its hash, and no other page has one."""
+    """A document is shown unchanged with a copy script.
+
+    The page's policy allows the script by its hash, and other pages have no script.
+    """
     text = '{\n  "a": "<b>"\n}'
     page = to_html(Told(sections=(Section("Schema", text=text),)))
     (block,) = re.findall(r'<pre id="(text-1)"[^>]*>(.*?)</pre>', page, re.DOTALL)
@@ -226,7 +229,7 @@ def test_a_schema_keeps_its_lines_and_can_be_copied() -> None:
 
 
 def test_days_become_few_columns() -> None:
-    """A long time has wider columns, no record is lost, and empty days keep their room."""
+    """A long time has wider columns, no record is lost, and days without records keep their place."""
     stack = bucket_days({"2020-01-01": {"1": 5}, "2022-12-31": {"1": 2, "2": 3}}, ["1", "2"])
     assert len(stack.buckets) <= 60
     assert sum(sum(counts.values()) for _, counts in stack.buckets) == 10
@@ -240,12 +243,12 @@ def test_days_become_few_columns() -> None:
     [(0, "1970-01-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"), (None, ""), (2**63 - 1, "")],
 )
 def test_moments(micros: int | None, text: str) -> None:
-    """Times before 1970 and those no calendar has do not fail."""
+    """Times before 1970 and times out of range do not fail."""
     assert format_micros(micros) == text
 
 
 def test_words_and_counts() -> None:
-    """One record is singular; of many kinds the frequent stay and nothing is lost."""
+    """One record is singular. Of many kinds the frequent ones stay, and the sum does not change."""
     assert (pluralize(1, "record"), pluralize(1200, "record")) == ("1 record", "1,200 records")
     assert limit_kinds({"a": 1, "b": 5, "c": 2}, 2) == {"b": 5, "other": 3}
     assert add_counts({"a": 1}, {"a": 1, "b": 1}) == {"a": 2, "b": 1}
@@ -253,7 +256,7 @@ def test_words_and_counts() -> None:
 
 
 def test_the_cause_of_a_failed_job() -> None:
-    """Of Spark's pages of text the line that says what happened is told, without class names of ours."""
+    """The line with the cause is taken from Spark's long messages, without Stele's class names."""
     text = (
         "Job aborted\n  at x.y(Z)\nstele.errors.RegistryUnreachable: nobody answers\n\nJVM stacktrace:\njava.io.E: no"
     )

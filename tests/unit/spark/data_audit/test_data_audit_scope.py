@@ -1,4 +1,4 @@
-"""What the registry knows of ids, asked of a real one; and what tasks see in records of other languages."""
+"""The registry's data on ids, loaded from a real registry; and statistics of records of other languages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stele.spark.data_audit.data_stats import NO_ID, SchemaStats, SchemaStatsAgg
 
 
 def text(kind: str) -> str:
-    """A record with one field."""
+    """Return a record schema with one field."""
     return json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]})
 
 
@@ -33,7 +33,7 @@ def client() -> Iterator[SchemaRegistryClient]:
 
 
 def test_hidden_versions_and_references_count(client: SchemaRegistryClient) -> None:
-    """A deleted version is judged too, as something to purge; one that others refer to is never safe."""
+    """A soft-deleted version is judged for purging. A version that other schemas refer to is never safe."""
     ids = [client.register("s", Schema(text(kind))).id for kind in ("int", "long", "double")]
     client.delete_version("s", 1)
     outer = json.dumps({"type": "record", "name": "O", "fields": [{"name": "r", "type": "R"}]})
@@ -61,19 +61,19 @@ def test_questions_that_make_no_sense() -> None:
 
 
 def of(schema_text: str, schema_type: str = "AVRO") -> AuditScope:
-    """A registry with one schema, of id 1."""
+    """Return the scope of a registry with one schema, of id 1."""
     schema = ResolvedSchema(schema_text, schema_type, id=1, subject="s", version=1)
     return load_scope(SchemaSnapshot((schema,)), "s", engine="python")
 
 
 def batch(*records: bytes | None) -> pa.RecordBatch:
-    """Records as tasks get them, each a day after the other, from the last day before 1970 on."""
+    """Return records as tasks get them, one per day, from the last day before 1970 on."""
     times = pa.array([(n - 1) * 86_400_000_000 for n in range(len(records))], pa.int64())
     return pa.RecordBatch.from_arrays([pa.array(records, pa.binary()), times], [RAW, TIME])
 
 
 def test_protobuf_records_are_seen() -> None:
-    """Fields with presence that are not set are not present; damage is counted by reason."""
+    """Optional fields that are not set are counted as not present, and damaged records are counted by reason."""
     proto = 'syntax = "proto3"; message M { int32 a = 1; optional string b = 2; }'
     begin = b"\0\0\0\0\1\0"
     answer = SchemaStatsAggregator(of(proto, "PROTOBUF").context).start_task()
@@ -86,7 +86,7 @@ def test_protobuf_records_are_seen() -> None:
 
 
 def test_schemas_without_columns_are_counted_all_the_same() -> None:
-    """Records of a type inside itself cannot be looked into, which is said, and counts are right."""
+    """Records of a type that contains itself are counted. Their fields are not examined, and a note has the reason."""
     node = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
     stats = SchemaStatsAggregator(of(json.dumps(node)).context).start_task()(batch(b"\0\0\0\0\1\0"))
     assert stats["1"].records == 1
@@ -95,7 +95,7 @@ def test_schemas_without_columns_are_counted_all_the_same() -> None:
 
 
 def test_trials_without_a_wire_frame() -> None:
-    """Bare records of a named id are tried like framed ones."""
+    """Unframed records of a given id are tried like framed ones."""
     schema = ResolvedSchema(text("string"), id=1, subject="s", version=1)
     scope = load_scope(SchemaSnapshot((schema,)), "s", wire="unframed:1", engine="python")
     tried = BacktestAggregator(scope.context, ResolvedSchema(text("bytes"))).start_task()(

@@ -1,4 +1,4 @@
-"""What reports draw of their subjects: asked of a real registry, and said in a sentence where it is not at hand."""
+"""Histories of subjects in reports, loaded from a real registry, and the sentence for a missing one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def client() -> Iterator[SchemaRegistryClient]:
 
 
 def test_a_registry_tells_versions_and_fields(client: SchemaRegistryClient) -> None:
-    """Each subject is asked for once; one that the registry has not is missing, and the next one is told."""
+    """Each subject is loaded once. An unknown subject has a reason, and the next one is still loaded."""
     nobody, orders = load_evolutions(client.send, ["nobody", SUBJECT, SUBJECT])
     assert (nobody.history, nobody.lifelines) == (None, None)
     assert nobody.missing.startswith("the registry does not tell it: ")
@@ -48,7 +48,7 @@ def test_a_registry_tells_versions_and_fields(client: SchemaRegistryClient) -> N
 
 
 def test_a_registry_that_is_away_is_asked_once() -> None:
-    """Without an answer nothing more is asked, and one sentence names all subjects."""
+    """After a request without an answer no more are sent, and one sentence names all subjects."""
     requests = []
     with SchemaRegistryClient("http://127.0.0.1:9", retry=Retry(rounds=1)) as away:
 
@@ -64,7 +64,7 @@ def test_a_registry_that_is_away_is_asked_once() -> None:
 
 
 def test_audits_draw_their_subjects(client: SchemaRegistryClient) -> None:
-    """Reports of drift and of a census have both pictures with their tables; the census says where its records are."""
+    """Reports of drift and of a census have both pictures with tables. The census labels versions with records."""
     scope = load_scope(lambda: client, SUBJECT, engine="python")
     stats = {"1": SchemaStats(records=3)}
     for page in (to_html(make_drift_report(stats, scope)), to_html(make_census(stats, scope))):
@@ -84,7 +84,7 @@ def test_a_snapshot_has_no_history() -> None:
 
 
 def test_labels_stand_at_their_versions() -> None:
-    """A label is in the picture and in the table, under its heading; it keeps its version out of a fold."""
+    """A label is in the picture and in the table, under its heading. A labelled version is not folded."""
     yes = Verdict.COMPATIBLE
     history = make_history([(None, None), *[(yes, yes)] * 8], subject="s")
     evolution = SubjectEvolution("s", history, make_lifelines(3, 2))

@@ -1,4 +1,4 @@
-"""Records written anew without Spark: fields by name between languages, bad ones told one by one, headers replaced."""
+"""Records transcoded without Spark: fields mapped by name, errors of single records, and headers replaced."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ JSON = json.dumps(
 
 
 def datum(number: int, **more: Any) -> dict[str, Any]:
-    """An order."""
+    """Return an order."""
     from datetime import UTC, datetime
     from decimal import Decimal
 
@@ -80,7 +80,7 @@ def datum(number: int, **more: Any) -> dict[str, Any]:
 
 
 def frame_value(schema_id: int, value: Any) -> bytes:
-    """A record as fastavro writes it."""
+    """Return a record as fastavro writes it."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(ORDER), value)
     return b"\0" + schema_id.to_bytes(4, "big") + out.getvalue()
@@ -99,7 +99,10 @@ def client() -> Iterator[SchemaRegistryClient]:
 
 
 def move_records(client: SchemaRegistryClient, records: list[bytes | None], old: str, new: str, **more: Any) -> Any:
-    """Records of one subject as those of another one, the codes of what is wrong (None for nothing), and the ids."""
+    """Transcode records of one subject to another one.
+
+    Returns the new records, their error codes (None for good ones), and their ids.
+    """
     reading = plan_read(lambda: client, old, message=more.pop("message", ""), engine="python")
     to_message = more.pop("to_message", "")
     writing = plan_write(client.resolve_version(new), lambda: client, message=to_message, engine="python")
@@ -111,7 +114,10 @@ def move_records(client: SchemaRegistryClient, records: list[bytes | None], old:
 
 
 def test_avro_to_protobuf_and_back(client: SchemaRegistryClient) -> None:
-    """Names differ in case and underscores, decimals become text, instants messages; what comes back is what went."""
+    """Fields match without case and underscores, decimals become text, instants become messages.
+
+    The way back gives the original records.
+    """
     old: list[bytes | None] = [frame_value(1, datum(n)) for n in range(5)] + [None]
     there, codes, ids = move_records(client, old, "avro", "proto", to_message="shop.Order")
     assert codes == [None] * 6
@@ -128,7 +134,10 @@ def test_avro_to_protobuf_and_back(client: SchemaRegistryClient) -> None:
 
 
 def test_what_cannot_be_written_is_told_alone(client: SchemaRegistryClient) -> None:
-    """Records that break the new schema's rules, damaged and unknown ones are told one by one; the others go on."""
+    """Records that break the new schema's rules, damaged ones and unknown ones each get an error.
+
+    The other records are written.
+    """
     old: list[bytes | None] = [
         frame_value(1, datum(1, note="short")),
         frame_value(1, datum(2, note="too long")),
@@ -154,7 +163,7 @@ def test_what_cannot_be_written_is_told_alone(client: SchemaRegistryClient) -> N
 
 
 def test_columns_halve_a_batch_until_the_bad_are_alone(client: SchemaRegistryClient) -> None:
-    """Within one language one value too wide for the new schema is one dead letter, wherever it lies."""
+    """Within one language, a single value too wide for the new schema is one dead letter, at any position."""
     client.set_config("NONE", "narrow")
     wide = {"type": "record", "name": "N", "fields": [{"name": "s", "type": ["null", "string"], "default": None}]}
     old = client.register("narrow", Schema(json.dumps(wide))).id
@@ -170,7 +179,7 @@ def test_columns_halve_a_batch_until_the_bad_are_alone(client: SchemaRegistryCli
 
 
 def models(old: Any, new: Any) -> tuple[Any, Any]:
-    """Neutral models of two schemas by their languages."""
+    """Return the neutral models of two schemas."""
     pair: list[Any] = []
     proto: Any = PROTOBUF
     for text in (old, new):
@@ -184,7 +193,7 @@ def models(old: Any, new: Any) -> tuple[Any, Any]:
 
 
 def test_losses_are_named() -> None:
-    """Fields without a place, fields nothing fills and symbols the target lacks are told beforehand."""
+    """Fields without a target, fields without a source, and symbols that the target lacks are listed as losses."""
     _, losses = map_by_name(*models(ORDER, JSON.replace('"PAID"', '"LOST"')))
     is_data_loss = {(loss.path, loss.what): loss.data for loss in losses}
     assert is_data_loss["tags", "FIELD"] is True
@@ -203,14 +212,14 @@ def test_losses_are_named() -> None:
     ],
 )
 def test_what_no_value_can_become_is_refused(field: Any, why: str) -> None:
-    """A way no value could go is an error before the first record."""
+    """Types that cannot be converted are an error before the first record."""
     other = {**ORDER, "fields": [field]}
     with pytest.raises(CannotConvert, match=why):
         map_by_name(*models(ORDER, other))
 
 
 def test_records_inside_themselves_are_entered_once() -> None:
-    """A list of a list goes by name at any depth, and an integer too wide is told of once."""
+    """A record that contains itself is mapped at any depth, and its loss is listed once."""
     old = {
         "type": "record",
         "name": "L",
@@ -224,7 +233,7 @@ def test_records_inside_themselves_are_entered_once() -> None:
 
 
 def test_headers_of_the_old_wire_go(client: SchemaRegistryClient) -> None:
-    """A stale guid would win over the new frame: it goes, as do attributes of events; others stay, in order."""
+    """The guid header and event attributes of the old wire are removed. Other headers stay, in order."""
     del client
     name = HEADER_NAMES["value"]
     old = pa.array(

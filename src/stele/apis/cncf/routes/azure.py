@@ -119,7 +119,7 @@ async def azure_get_id(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: SchemaName
 ) -> Response[None]:
     # POST /$schemaGroups/{group}/schemas/{schema}:get-id
-    """Find the version of a schema that is a document; the answer is in the headers."""
+    """Find the version of a schema whose text equals a document; the answer is in the headers."""
     if not schema.endswith(_GET_ID):
         raise NotFound(f"a schema can be asked for by POST to its path with '{_GET_ID}' at the end")
     place = parse_place(group, schema.removesuffix(_GET_ID))
@@ -139,7 +139,7 @@ async def azure_get_latest(operations: InjectedOperations, group: Group, schema:
 @delete(_SCHEMA, **AZURE_DELETE, opt=access(Operation.DELETE))
 async def azure_delete_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> None:
     # DELETE /$schemaGroups/{group}/schemas/{schema}
-    """Delete a schema with all its versions; data with its id stay readable."""
+    """Delete a schema with all its versions. Data with its id can still be decoded."""
     await operations.delete_schema(*parse_place(group, schema))
 
 

@@ -42,7 +42,7 @@ _GROUP = "/schemagroups/{group:str}"
 @get("/schemagroups", **READ, opt=access(Operation.LIST, Place.LIST))
 async def get_groups(operations: InjectedOperations, limit: Limit = None, after: After = "") -> Response[list[str]]:
     # GET /schemagroups
-    """Return the ids of all groups, also of those the caller may not read: they are taken."""
+    """Return the ids of all groups, including groups that the caller may not read, because their ids are taken."""
     return build_page(await operations.list_group_ids(), limit, after, f"{operations.base}/schemagroups")
 
 
@@ -123,7 +123,7 @@ async def create_schema(
     attributes: WithAttributes,
 ) -> Response[api.SchemaIdentifier]:
     # POST /schemagroups/{group-id}/schemas/{schema-id}
-    """Register a document as the next version of a schema, or find the version that it is."""
+    """Register a document as the next version of a schema, or find the version that is equal to it."""
     place = parse_place(group, schema)
 
     def make_answer(state: State, version: Version) -> Response[api.SchemaIdentifier]:
@@ -187,7 +187,7 @@ async def delete_schema_version(
 @get("/schema", **DOCUMENT, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema_version_by_uri(operations: InjectedOperations, uri: Uri = None) -> Response[bytes]:
     # GET /schema?uri={uri}
-    """Return the document of the version with a URI, whichever registry it comes from."""
+    """Return the document of the version with a URI. The version may come from another registry."""
     if not uri:
         raise InvalidRequest("the parameter uri is missing: which version?")
     return responses.document_response(operations, *await operations.get_version_by_uri(uri))

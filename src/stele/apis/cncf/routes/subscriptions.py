@@ -74,7 +74,7 @@ async def update_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any], subscription: SubscriptionId
 ) -> Subscription:
     # PUT /subscriptions/{id}
-    """Replace a subscription; without secrets for its sink it keeps those it has."""
+    """Replace a subscription. If the request has no secrets for the sink, the stored ones are kept."""
     body = await read_body(request, api.SubscriptionRequest)
     name = decode_id(subscription)
     replaced = await subscription_store.update_subscription(operations.registry, name, body, operations.root)
@@ -114,4 +114,4 @@ ROUTES = [
     update_subscription,
     delete_subscription,
 ]
-"""The framework answers OPTIONS itself unless it learns of these before all others."""
+"""All endpoints. Those for OPTIONS come first: otherwise Litestar answers OPTIONS itself."""

@@ -1,1 +1,1 @@
-"""Requests of several steps."""
+"""Operations that take several steps."""

@@ -1,7 +1,7 @@
-"""Associations: requests checked and turned into bindings, bindings as the API shows them, and their commands.
+"""Associations: requests are validated and turned into bindings, and bindings into responses; and their commands.
 
-An association is the core's binding of a resource to a subject: the namespace is its cluster, the type its role.
-Schemas are registered with their associations, and may go with them.
+An association is the core's binding of a resource to a subject: the namespace is its cluster, the type its role. A
+request can register the schema of an association, and delete its subject together with it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from stele.errors import InUse, InvalidName, PreconditionFailed
 from stele.service.retry import Overtaken, retry_when_overtaken
 
 _LONGEST_NAME = 1000
-"""Characters; a topic has 249 at most."""
+"""Most characters of a name. Kafka limits topics to 249."""
 
 
 class AssociationRequest(NamedTuple):
-    """One association as a request wants it, checked and with its defaults; None leaves what is there."""
+    """One association of a request, validated and with its defaults. None leaves a property as it is."""
 
     subject: SubjectKey
     role: str
@@ -54,7 +54,7 @@ class AssociationRequest(NamedTuple):
 
 
 class ResourceRequest(NamedTuple):
-    """A request, checked."""
+    """A validated request for the associations of one resource."""
 
     cluster: str
     resource: str
@@ -62,7 +62,7 @@ class ResourceRequest(NamedTuple):
     rows: tuple[AssociationRequest, ...]
 
     def new_binding(self, wish: AssociationRequest) -> Binding:
-        """The binding a wish is about, as if it were new."""
+        """Return the binding of a requested association as it is created if none exists."""
         lifecycle = wish.lifecycle or (STRONG if wish.schema is not None or wish.frozen else WEAK)
         return Binding(
             cluster=self.cluster,
@@ -80,7 +80,7 @@ class ResourceRequest(NamedTuple):
 
 
 def parse_request(request: api.AssociationCreateOrUpdateRequest, context: str, *, dry_run: bool) -> ResourceRequest:
-    """A request with its defaults. Raises `InvalidAssociation`, `InvalidName`."""
+    """Return a validated request with its defaults. Raises `InvalidAssociation`, `InvalidName`."""
     resource = _require_name("resourceName", request.resource_name)
     cluster = _require_name("resourceNamespace", request.resource_namespace)
     if ":" in cluster:
@@ -124,7 +124,7 @@ def _parse_association(
 
 
 def parse_association_type(text: str | None) -> str:
-    """The type of an association, `value` unless said. Raises `InvalidAssociation`."""
+    """Return the type of an association, `value` if none is given. Raises `InvalidAssociation`."""
     if (text or TYPES[1]) not in TYPES:
         raise InvalidAssociation("associationType", "must be either 'key' or 'value'")
     return text or TYPES[1]
@@ -146,10 +146,10 @@ def _require_name(name: str, value: str | None) -> str:
 def decide_bindings(
     state: State, wishes: ResourceRequest, registered: Iterable[SubjectKey], *, create: bool
 ) -> tuple[Binding, ...]:
-    """The bindings a request makes, in its order. registered are subjects that are going to have a version.
+    """Return the bindings that a request creates or changes, in its order.
 
-    create refuses to change what is there. Raises `NoActiveVersion`, `ResourceTaken`, `SubjectTaken`, `SubjectOwned`,
-    `AssociationFrozen`, `InvalidAssociation`.
+    registered are subjects that get a version by the same request. create refuses to change existing bindings. Raises
+    `NoActiveVersion`, `ResourceTaken`, `SubjectTaken`, `SubjectOwned`, `AssociationFrozen`, `InvalidAssociation`.
     """
     coming = set(registered)
     for wish in wishes.rows:
@@ -166,7 +166,7 @@ def decide_bindings(
 
 
 def bindings_of_resource(state: State, wishes: ResourceRequest) -> list[Binding]:
-    """The bindings of the resource a request is about, by its id or its name."""
+    """Return the bindings of the resource of a request, found by its id or its name."""
     known = (state.bindings.get((wishes.cluster, TOPIC, wishes.resource, role)) for role in TYPES)
     by_id = find_by_resource_id(state, wishes.resource_id, TOPIC) if wishes.resource_id else []
     return list({row.key: row for row in (*filter(None, known), *by_id)}.values())
@@ -199,7 +199,7 @@ def _decide_binding(state: State, wishes: ResourceRequest, wish: AssociationRequ
 
 
 def _require_free(state: State, binding: Binding, others: Iterable[Binding]) -> None:
-    """Raises when the subject of a binding cannot be shared with what else is bound to it."""
+    """Raise `SubjectTaken` or `SubjectOwned` if other bindings of the subject rule out this one."""
     there = [row for row in queries.bindings_of(state, [binding.subject]) if row.key != binding.key]
     there += [row for row in others if row.subject == binding.subject]
     if there and binding.lifecycle == STRONG:
@@ -212,14 +212,14 @@ def _require_free(state: State, binding: Binding, others: Iterable[Binding]) -> 
 
 
 class AssociationFilter(NamedTuple):
-    """Which associations a list is about: of that resource type, of any of these types and lifecycles, if given."""
+    """Associations that a list shows: of one resource type; of these types and lifecycles, or of any if empty."""
 
     resource_type: str = TOPIC
     roles: tuple[str, ...] = ()
     lifecycles: tuple[str, ...] = ()
 
     def matches_binding(self, binding: Binding) -> bool:
-        """Whether a binding is among them."""
+        """Return whether a binding passes the filter."""
         return (
             binding.resource_type == self.resource_type
             and (not self.roles or binding.role in self.roles)
@@ -228,12 +228,12 @@ class AssociationFilter(NamedTuple):
 
 
 def find_by_resource_id(state: State, resource_id: str, resource_type: str) -> list[Binding]:
-    """Bindings of the resource of that id."""
+    """Return the bindings of the resource with an id."""
     return sorted(queries.bindings_of_resource(state, resource_type, resource_id), key=lambda row: row.key)
 
 
 def find_by_name(state: State, cluster: str, resource: str) -> list[Binding]:
-    """Bindings of the resource of that name; `-` stands for every cluster or every name."""
+    """Return the bindings of the resource with a name; `-` matches every cluster or every name."""
     if ANY not in (cluster, resource):
         candidates = (state.bindings.get((cluster, TOPIC, resource, role)) for role in TYPES)
         return [row for row in candidates if row is not None]
@@ -241,17 +241,17 @@ def find_by_name(state: State, cluster: str, resource: str) -> list[Binding]:
 
 
 def list_out(bindings: Iterable[Binding], wanted: AssociationFilter) -> list[api.Association]:
-    """Associations as lists have them: by namespace, name and type."""
+    """Return the associations that pass a filter, sorted by namespace, name and type."""
     return [association_out(row) for row in sorted(bindings, key=lambda row: row.key) if wanted.matches_binding(row)]
 
 
 def info_out(binding: Binding) -> api.AssociationInfo:
-    """An association as part of an answer about its resource."""
+    """Return an association as a response about its resource shows it."""
     return api.AssociationInfo(qualify_subject(binding.subject), binding.role, binding.lifecycle, binding.frozen)
 
 
 def association_out(binding: Binding) -> api.Association:
-    """An association as the API shows it."""
+    """Return an association as lists show it."""
     return api.Association(
         subject=qualify_subject(binding.subject),
         guid=binding.guid,
@@ -268,7 +268,7 @@ def association_out(binding: Binding) -> api.Association:
 async def make_associations(
     operations: Operations, wishes: ResourceRequest, *, create: bool, dry_run: bool
 ) -> api.AssociationResponse:
-    """Make or change the associations of a resource; nothing is written in a dry run.
+    """Create or change the associations of a resource; a dry run writes nothing.
 
     Raises what `associations.decide_bindings` and `register_schema` raise, and `TooManyAssociations`.
     """
@@ -308,7 +308,7 @@ async def make_associations(
 async def _require_registered(
     operations: Operations, state: State, wish: AssociationRequest, wishes: ResourceRequest
 ) -> None:
-    """Creating what is there again may not bring a schema that is not there."""
+    """Raise `ResourceTaken` if a request creates an existing association with a schema that is not registered."""
     assert wish.schema is not None
     draft = await operations.parse_draft(state, wish.subject, wish.schema, normalize=wish.normalize)
     if await operations.find_equivalent(state, wish.subject, draft, deleted=False) is None:
@@ -318,7 +318,7 @@ async def _require_registered(
 async def _register_schema(
     operations: Operations, wish: AssociationRequest, versions: dict[str, api.SubjectVersionBody], *, dry_run: bool
 ) -> None:
-    """Register the schema of a wish, or only see whether that could be done."""
+    """Register the schema of an association; a dry run only checks whether it could be registered."""
     if wish.schema is None:
         return
     if dry_run:
@@ -355,7 +355,7 @@ def _response_out(
 async def end_associations(
     operations: Operations, resource_id: str, wanted: AssociationFilter, *, cascade: bool, dry_run: bool
 ) -> None:
-    """End associations of a resource; with cascade the subjects of STRONG ones are deleted for good.
+    """Delete associations of a resource. With cascade, the subjects of STRONG ones are deleted permanently.
 
     Raises `AssociationNotFound`, `AssociationFrozen`, `InUse`, and what the deletion raises.
     """
@@ -388,7 +388,7 @@ async def end_associations(
 
 
 async def _hard_delete_subject(operations: Operations, state: State, subject: SubjectKey) -> None:
-    """Delete a subject for good; its bindings end with it."""
+    """Delete a subject permanently, together with its bindings."""
     bindings = queries.bindings_of(state, [subject])
     rows = queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED)
     if any(row.state is VersionState.ACTIVE for row in rows):

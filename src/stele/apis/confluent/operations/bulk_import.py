@@ -1,7 +1,7 @@
-"""Bulk imports: many versions at once, and what is kept beside them, each with the time it has where it comes from.
+"""Bulk imports: many versions, keys, associations and exporters at once, with their times in the source registry.
 
-What was imported before is left alone, so the same request twice is as good as once. A row that is refused leaves the
-others as they are.
+Items that an earlier import created are left as they are, so a request can be repeated. A refused item does not affect
+the others.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from stele.service.delivery.exporters import ExporterState, StoredExporter, read
 from stele.service.kms import ALGORITHMS
 
 _AT_ONCE = 256
-"""Versions under way at a time: what the log takes as one batch."""
+"""Most versions that are imported concurrently: as many as the log takes in one batch."""
 
 R = TypeVar("R")
 
 
 async def apply_import(operations: Operations, request: api.ImportRequest) -> api.ImportResponse:
-    """Import what a request holds; what is refused is in the answer. Raises `StoreError`."""
+    """Import the items of a request, and return those that are refused. Raises `StoreError`."""
     refusals = [row async for row in _import_versions(operations, request.versions)]
     refusals += await _import_keys(operations, request)
     refusals += [row async for row in _import_associations(operations, request.associations)]
@@ -88,7 +88,7 @@ async def _import_versions(
 
 
 def _split_into_waves(rows: Sequence[api.ImportedVersion]) -> Iterator[list[api.ImportedVersion]]:
-    """The rows in parts of which none refers to one of its own part: those can be brought in any order."""
+    """Yield the rows in parts. No row refers to a row of its own part, so a part can be imported in any order."""
     wave: list[api.ImportedVersion] = []
     coming: set[tuple[SubjectKey, int]] = set()
     for row in rows:
@@ -104,7 +104,7 @@ def _split_into_waves(rows: Sequence[api.ImportedVersion]) -> Iterator[list[api.
 
 
 async def _import_version(operations: Operations, row: api.ImportedVersion) -> None:
-    """Register one version under its number and id, and delete it if it is to be."""
+    """Register one version under its number and id. If the row is marked as deleted, soft-delete the version."""
     key = parse_subject_key(row.subject)
     require_valid_key(key)
     operations.registry.access.require(Operation.IMPORT, subject_resource(key))
@@ -164,7 +164,7 @@ def _collect_refusal(
 def _import_kek(
     operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedKek
 ) -> None:
-    """Put one KEK among the documents. Raises `InvalidKey`, `KeyExists` for another key of that name, `TooManyKeys`."""
+    """Add one KEK to the stored keys. Raises `InvalidKey`, `KeyExists` for another key of that name, `TooManyKeys`."""
     operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(row.name))
     space = parse_context(row.context)
     _require_import_mode(state, SettingsLevel(space))
@@ -185,7 +185,7 @@ def _import_kek(
 def _import_dek(
     operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedDek
 ) -> None:
-    """As `_import_kek`, of a DEK. Raises `KeyNotFound` without its KEK."""
+    """Add one DEK to the stored keys. Raises as `_import_kek`, and `KeyNotFound` without its KEK."""
     operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(row.kek_name))
     owner = parse_subject_key(row.subject)
     require_valid_key(owner)
@@ -266,7 +266,7 @@ async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedE
 def _import_exporter(
     operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter
 ) -> None:
-    """Put one exporter among the documents, paused: where it comes from it may still run.
+    """Add one exporter to the stored exporters, paused, because it may still run in the source registry.
 
     Raises what `add_exporter` raises.
     """

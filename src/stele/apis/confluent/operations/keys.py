@@ -1,7 +1,7 @@
-"""Keys of field encryption: how they are stored, found and changed; making and unwrapping data keys.
+"""Keys of field encryption: storing, finding and changing them; generating and unwrapping data keys.
 
-A KEK belongs to a context. A DEK belongs to a subject, algorithm and version under the name of a KEK; which KEK of that
-name wraps it is fixed when it is made: that of the subject's context, else that of the default one.
+A KEK belongs to a context. A DEK belongs to a subject, algorithm and version under the name of a KEK. Which KEK of that
+name wraps a DEK is decided when the DEK is created: the KEK of the subject's context, else that of the default one.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ DEFAULT_ALGORITHM: Final = "AES256_GCM"
 
 _LONGEST_NAME = 64
 _VENDORS = ("aws", "azure", "gcp")
-"""KMS types that begin so are shortened to that and `-kms`."""
+"""Prefixes of KMS types. A type that begins with one is stored as this prefix and `-kms`."""
 
 
 class KekKey(NamedTuple):
-    """Where a KEK is stored."""
+    """Key of a KEK in the collection."""
 
     kind: str
     space: str
@@ -63,7 +63,7 @@ class KekKey(NamedTuple):
 
 
 class DekKey(NamedTuple):
-    """Where a DEK is stored."""
+    """Key of a DEK in the collection."""
 
     kind: str
     kek: str
@@ -74,12 +74,12 @@ class DekKey(NamedTuple):
 
     @property
     def owner(self) -> SubjectKey:
-        """The subject."""
+        """Subject that the DEK belongs to."""
         return SubjectKey(self.space, self.subject)
 
 
 class StoredKek(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored KEK; properties hold secrets, too: no answer shows them, and the log has them sealed."""
+    """A stored KEK. Its properties may hold secrets: responses leave them out, and the log stores them encrypted."""
 
     kms_type: str
     key_id: str
@@ -91,7 +91,7 @@ class StoredKek(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StoredDek(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored DEK: wrapped material in base64, and the space of the KEK that wraps it."""
+    """A stored DEK: wrapped material in base64, and the namespace of the KEK that wraps it."""
 
     kek_space: str
     material: str
@@ -100,7 +100,7 @@ class StoredDek(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def make_kek_key(space: str, name: str) -> KekKey:
-    """Where a KEK is stored. Raises `InvalidKey` for a name that cannot be one."""
+    """Return the key of a KEK in the collection. Raises `InvalidKey` for an invalid name."""
     start = name[:1]
     if not (start.isalpha() or start == "_") or len(name) > _LONGEST_NAME:
         raise InvalidKey("name")
@@ -110,12 +110,12 @@ def make_kek_key(space: str, name: str) -> KekKey:
 
 
 def make_dek_key(kek: str, subject: SubjectKey, algorithm: str, version: int) -> DekKey:
-    """Where a DEK is stored."""
+    """Return the key of a DEK in the collection."""
     return DekKey("dek", kek, subject.namespace, subject.name, algorithm, str(version))
 
 
 def read_kek(items: Items, key: KekKey, *, deleted: bool) -> StoredKek:
-    """The KEK of exactly that context. Raises `KeyNotFound`."""
+    """Return the KEK of exactly that context. Raises `KeyNotFound`."""
     data = items.get(key)
     kek = None if data is None else msgspec.json.decode(data, type=StoredKek)
     if kek is None or (kek.deleted and not deleted):
@@ -124,7 +124,7 @@ def read_kek(items: Items, key: KekKey, *, deleted: bool) -> StoredKek:
 
 
 def find_kek(items: Items, key: KekKey, *, deleted: bool) -> tuple[KekKey, StoredKek]:
-    """The KEK of that context, else that of the default one. Raises `KeyNotFound`."""
+    """Return the KEK of that context, else that of the default one. Raises `KeyNotFound`."""
     try:
         return key, read_kek(items, key, deleted=deleted)
     except KeyNotFound:
@@ -133,7 +133,7 @@ def find_kek(items: Items, key: KekKey, *, deleted: bool) -> tuple[KekKey, Store
 
 
 def read_dek(items: Items, key: DekKey, *, deleted: bool) -> StoredDek:
-    """A DEK of exactly that version. Raises `KeyNotFound`."""
+    """Return exactly that version of a DEK. Raises `KeyNotFound`."""
     data = items.get(key)
     dek = None if data is None else msgspec.json.decode(data, type=StoredDek)
     if dek is None or (dek.deleted and not deleted):
@@ -142,14 +142,14 @@ def read_dek(items: Items, key: DekKey, *, deleted: bool) -> StoredDek:
 
 
 def list_deks(items: Items, like: DekKey, *, deleted: bool) -> list[tuple[DekKey, StoredDek]]:
-    """All versions of a DEK, ascending; the version of like does not matter."""
+    """Return all versions of a DEK, ascending; the version in like is ignored."""
     keys = (DekKey(*key) for key in items if key[0] == like.kind and key[:-1] == like[:-1])
     versions = [(key, msgspec.json.decode(items[key], type=StoredDek)) for key in keys]
     return sorted((row for row in versions if deleted or not row[1].deleted), key=lambda row: int(row[0].version))
 
 
 def find_dek(items: Items, like: DekKey, version: int | None, *, deleted: bool) -> tuple[DekKey, StoredDek]:
-    """A version of a DEK, None for the newest. Raises `KeyNotFound`."""
+    """Return a version of a DEK, None for the newest. Raises `KeyNotFound`."""
     if version is not None:
         key = like._replace(version=str(version))
         return key, read_dek(items, key, deleted=deleted)
@@ -160,14 +160,17 @@ def find_dek(items: Items, like: DekKey, version: int | None, *, deleted: bool) 
 
 
 def list_wrapped_deks(items: Items, key: KekKey, *, deleted: bool) -> list[DekKey]:
-    """The DEKs a KEK wraps, sorted."""
+    """Return the keys of the DEKs that a KEK wraps, sorted."""
     rows = ((DekKey(*name), data) for name, data in items.items() if name[:2] == ("dek", key.name))
     deks = [(name, msgspec.json.decode(data, type=StoredDek)) for name, data in rows]
     return sorted(n for n, dek in deks if dek.kek_space == key.space and (deleted or not dek.deleted))
 
 
 def list_kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bool) -> list[str]:
-    """Names of the KEKs of a context, sorted; with prefixes those that wrap a DEK of a subject that begins so."""
+    """Return the names of the KEKs of a context, sorted.
+
+    With prefixes, only those that wrap a DEK of a subject whose name begins with one of them.
+    """
     if not prefixes:
         keys = (KekKey(*key) for key in items if key[:2] == ("kek", space))
         return sorted(k.name for k in keys if deleted or not read_kek(items, k, deleted=True).deleted)
@@ -186,11 +189,16 @@ def list_kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bo
 def create_kek(
     items: Items, key: KekKey, request: api.CreateKekRequest, most: int, now: int
 ) -> tuple[Changes, StoredKek]:
-    """A KEK made, or brought back with the very same attributes. Raises `InvalidKey`, `KeyExists`, `TooManyKeys`."""
+    """Return the changes that create a KEK, and the KEK.
+
+    A request for an existing KEK soft-deletes or restores it, if all other attributes are the same.
+
+    Raises `InvalidKey`, `KeyExists`, `TooManyKeys`.
+    """
     kek = kek_in(request, now)
     before = items.get(key)
     if before is None:
-        if HIDDEN in kek.key_id:  # which an answer showed: nobody could use such a key
+        if HIDDEN in kek.key_id:  # copied from a response, so the key is unusable
             raise InvalidKey("kmsKeyId")
         require_room(items, key.kind, most)
     else:
@@ -202,7 +210,7 @@ def create_kek(
 
 
 def kek_in(request: api.CreateKekRequest, now: int) -> StoredKek:
-    """A request as a KEK. Raises `InvalidKey`."""
+    """Return the KEK that a request describes. Raises `InvalidKey`."""
     if not request.kms_key_id:
         raise InvalidKey("kmsKeyId")
     if not request.kms_type:
@@ -220,7 +228,10 @@ def kek_in(request: api.CreateKekRequest, now: int) -> StoredKek:
 
 
 def update_kek(items: Items, key: KekKey, request: api.UpdateKekRequest, now: int) -> tuple[Changes, StoredKek]:
-    """A KEK changed. Secrets that answers left out and that come back left out stay. Raises `KeyNotFound`."""
+    """Return the changes that update a KEK, and the KEK after them. Raises `KeyNotFound`.
+
+    Secrets that responses leave out keep their values if the request leaves them out, too.
+    """
     before = read_kek(items, key, deleted=False)
     kek = before
     if request.kms_props is not UNSET:
@@ -236,7 +247,10 @@ def update_kek(items: Items, key: KekKey, request: api.UpdateKekRequest, now: in
 
 
 def delete_kek(items: Items, key: KekKey, *, permanent: bool, now: int) -> Changes:
-    """A KEK deleted, softly or for good. Raises `KeyNotFound`, `KeyInUse`, `KeyNotSoftDeleted`."""
+    """Return the changes that delete a KEK, softly or permanently.
+
+    Raises `KeyNotFound`, `KeyInUse`, `KeyNotSoftDeleted`.
+    """
     kek = read_kek(items, key, deleted=True)
     if list_wrapped_deks(items, key, deleted=permanent):
         raise KeyInUse(key.name)
@@ -248,13 +262,13 @@ def delete_kek(items: Items, key: KekKey, *, permanent: bool, now: int) -> Chang
 
 
 def undelete_kek(items: Items, key: KekKey, now: int) -> Changes:
-    """A soft-deleted KEK brought back; one that is there stays. Raises `KeyNotFound`."""
+    """Return the changes that restore a soft-deleted KEK; none for one that is not deleted. Raises `KeyNotFound`."""
     kek = read_kek(items, key, deleted=True)
     return {key: msgspec.json.encode(replace(kek, deleted=False, ts=now))} if kek.deleted else {}
 
 
 def delete_deks(rows: list[tuple[DekKey, StoredDek]], *, permanent: bool, now: int) -> Changes:
-    """Versions of a DEK deleted, softly or for good. Raises `KeyNotSoftDeleted`."""
+    """Return the changes that delete versions of a DEK, softly or permanently. Raises `KeyNotSoftDeleted`."""
     if not permanent:
         return {k: msgspec.json.encode(replace(dek, deleted=True, ts=now)) for k, dek in rows if not dek.deleted}
     for key, dek in rows:
@@ -264,7 +278,10 @@ def delete_deks(rows: list[tuple[DekKey, StoredDek]], *, permanent: bool, now: i
 
 
 def undelete_deks(items: Items, rows: list[tuple[DekKey, StoredDek]], now: int) -> Changes:
-    """Soft-deleted versions of a DEK brought back. Raises `KekSoftDeleted` while their KEK is deleted itself."""
+    """Return the changes that restore soft-deleted versions of a DEK.
+
+    Raises `KekSoftDeleted` while their KEK is soft-deleted.
+    """
     for key, dek in rows:
         if read_kek(items, KekKey("kek", dek.kek_space, key.kek), deleted=True).deleted:
             raise KekSoftDeleted(key.kek)
@@ -272,7 +289,7 @@ def undelete_deks(items: Items, rows: list[tuple[DekKey, StoredDek]], now: int) 
 
 
 def require_room(items: Items, kind: str, most: int) -> None:
-    """Raises `TooManyKeys` when as many keys of a kind are there as may be."""
+    """Raise `TooManyKeys` if the number of keys of a kind has reached its limit."""
     if sum(key[0] == kind for key in items) >= most:
         raise TooManyKeys(most)
 
@@ -281,11 +298,12 @@ def require_room(items: Items, kind: str, most: int) -> None:
 
 
 def require_key_rights(access: AccessControl, items: Items, changes: Changes) -> None:
-    """Raise `Forbidden` unless the caller may make these changes of keys, by what is in them.
+    """Raise `Forbidden` unless the caller may make these changes of keys.
 
-    A KEK wants the right to manage it. One that is shared and uses a key of a KMS that a KEK without sharing uses, too,
-    wants that right for both: the server would unwrap for the one what it does not for the other. A DEK whose material
-    stands under another KEK wants the right to unwrap that one's keys.
+    A change of a KEK requires the right to manage it. If a shared KEK uses the same key of a KMS as a KEK that is not
+    shared, the caller needs this right for both. Otherwise the server would unwrap through the shared KEK what it must
+    not unwrap for the other. A DEK whose material is also stored under another KEK requires the right to unwrap the
+    keys of that KEK.
     """
     for name, data in changes.items():
         if name[0] == "kek":
@@ -308,7 +326,10 @@ def _require_same_kms_key_rights(access: AccessControl, items: Items, key: KekKe
 
 
 def _list_kms_keys(kek: StoredKek) -> set[tuple[str, str]]:
-    """The keys of a KMS that a KEK uses: type and id; of the local KMS, whose ids mean nothing, the secret."""
+    """Return the KMS keys that a KEK uses, as type and id.
+
+    Ids of the local KMS have no meaning, so its secret is used in place of the id.
+    """
     if kek.kms_type == "local-kms":
         return {(kek.kms_type, kek.properties.get("secret", ""))}
     others = (name.strip() for name in kek.properties.get(ALTERNATES, "").split(","))
@@ -327,7 +348,7 @@ def _require_same_material_rights(access: AccessControl, items: Items, key: DekK
 
 
 def _decode_material(dek: StoredDek) -> bytes:
-    """The wrapped key of a DEK, whatever way base64 is written; the text itself where it is none."""
+    """Return the wrapped key of a DEK, decoded from base64; the text itself if it is not base64."""
     try:
         return base64.b64decode(dek.material, validate=True)
     except (binascii.Error, ValueError):
@@ -335,7 +356,10 @@ def _decode_material(dek: StoredDek) -> bytes:
 
 
 async def edit_keys(operations: Operations, change: Callable[[Items], tuple[Changes, T]]) -> T:
-    """Change keys in the caller's name. Raises what change raises, and `Forbidden`."""
+    """Change keys in the caller's name, and return the answer of `change`.
+
+    Raises what `change` raises, and `Forbidden`.
+    """
 
     def change_with_rights(items: Items) -> tuple[Changes, T]:
         changes, answer = change(items)
@@ -346,7 +370,7 @@ async def edit_keys(operations: Operations, change: Callable[[Items], tuple[Chan
 
 
 def may_unwrap(operations: Operations, name: str) -> bool:
-    """Whether the caller may get the data keys of a KEK in plain text."""
+    """Return whether the caller may get the data keys of a KEK in plain text."""
     return operations.registry.access.allows(Operation.UNWRAP_KEYS, key_resource(name))
 
 
@@ -354,12 +378,15 @@ def may_unwrap(operations: Operations, name: str) -> bool:
 
 
 def hidden_properties(kek: StoredKek) -> frozenset[str]:
-    """Names of the properties that answers leave out; a placeholder would take the place of a client's own setting."""
+    """Return the names of the properties that responses leave out.
+
+    They are left out because a placeholder would override a client's own setting.
+    """
     return frozenset(name for name, value in kek.properties.items() if not is_harmless(name, value, HARMLESS))
 
 
 def kek_out(name: str, kek: StoredKek) -> api.Kek:
-    """A KEK as answers show it: without secrets."""
+    """Return a KEK as responses show it, without secrets."""
     return api.Kek(
         name=name,
         kms_type=kek.kms_type,
@@ -373,7 +400,7 @@ def kek_out(name: str, kek: StoredKek) -> api.Kek:
 
 
 def dek_out(key: DekKey, dek: StoredDek, material: str | None = None) -> api.Dek:
-    """A DEK as answers show it; material is the unwrapped key in base64."""
+    """Return a DEK as responses show it; material is the unwrapped key in base64."""
     return api.Dek(
         kek_name=key.kek,
         subject=qualify_subject(key.owner),
@@ -390,20 +417,20 @@ _TEST_SUBJECT = "__TEST"
 
 
 class _KeysChanged(Exception):
-    """The documents are no longer those a data key was made for."""
+    """The stored keys changed while a data key was being prepared."""
 
 
 def current_millis() -> int:
-    """Milliseconds since 1970 UTC."""
+    """Return the present time in milliseconds since 1970 UTC."""
     return time.time_ns() // 1_000_000
 
 
 async def store_dek(
     operations: Operations, kek_key: KekKey, key: DekKey, request: api.CreateDekRequest, *, rewrap: bool
 ) -> api.Dek:
-    """Store a DEK: the one sent, or a fresh one where the server may use the KEK.
+    """Store a DEK and return it. The server generates one if the request has none and the KEK is shared.
 
-    rewrap encrypts the key that is there anew, or takes the one sent in its place. Raises `KeyNotFound`, `KeyExists`,
+    rewrap encrypts the existing key again, or replaces it by the one sent. Raises `KeyNotFound`, `KeyExists`,
     `TooManyKeys`, `InvalidKey`, `KeyGenerationFailed`, `KeyGenerationRefused`.
     """
 
@@ -435,7 +462,10 @@ async def store_dek(
 def _require_new(
     before: bytes | None, key: DekKey, kek: StoredKek, request: api.CreateDekRequest, *, rewrap: bool
 ) -> None:
-    """Raises `KeyExists` where a key is there already, unless it comes back from deletion or is wrapped anew."""
+    """Raise `KeyExists` if a key exists, unless the request restores it, soft-deletes it or wraps it again.
+
+    With a shared KEK, a request that sends key material for an existing key always raises.
+    """
     known = None if before is None else msgspec.json.decode(before, type=StoredDek)
     if known is None:
         return
@@ -450,7 +480,10 @@ def _require_new(
 async def _make_material(
     key: DekKey, kek_key: KekKey, kek: StoredKek, before: bytes | None, request: api.CreateDekRequest
 ) -> tuple[str, str | None]:
-    """Wrapped material to store, and unwrapped material to answer if the server may know it, both in base64."""
+    """Return the wrapped material to store, and the unwrapped material to answer, both in base64.
+
+    The unwrapped material is None if the KEK is not shared, because the server cannot unwrap the key then.
+    """
     if request.encrypted_key_material is not None:
         dek = StoredDek(kek_key.space, request.encrypted_key_material, 0)
         return dek.material, await _unwrap_material(key, kek, dek) if kek.shared else None
@@ -466,9 +499,9 @@ async def _make_material(
 
 
 async def unwrap_dek(operations: Operations, items: Items, key: DekKey, dek: StoredDek) -> api.Dek:
-    """A DEK as answers show it, unwrapped where the server may use its KEK, and the caller may have the plain key.
+    """Return a DEK as responses show it.
 
-    Raises `KeyGenerationFailed`.
+    It is unwrapped if its KEK is shared and the caller has the right to the plain key. Raises `KeyGenerationFailed`.
     """
     kek = read_kek(items, KekKey("kek", dek.kek_space, key.kek), deleted=True)
     if not kek.shared or not may_unwrap(operations, key.kek):
@@ -479,7 +512,7 @@ async def unwrap_dek(operations: Operations, items: Items, key: DekKey, dek: Sto
 
 
 def _note_unwrapping(operations: Operations, key: DekKey) -> None:
-    """Tell the audit trail that the caller gets a data key in plain text."""
+    """Record in the audit trail that the caller gets a data key in plain text."""
     operations.registry.audit.note(
         "key_unwrapped",
         namespace=key.space,
@@ -502,7 +535,10 @@ async def _unwrap_material(key: DekKey, kek: StoredKek, dek: StoredDek) -> str:
 
 
 async def require_usable_kek(kek: StoredKek) -> None:
-    """Wrap a key for nothing, to see that it can be done. Raises `InvalidKey`, `KeyGenerationFailed`."""
+    """Raise unless the server can wrap a key with a KEK. The wrapped key is discarded.
+
+    Raises `InvalidKey`, `KeyGenerationFailed`, `KeyGenerationRefused`.
+    """
     if not kek.shared:
         raise InvalidKey("shared")
     try:
@@ -512,7 +548,7 @@ async def require_usable_kek(kek: StoredKek) -> None:
 
 
 def _kms_error(what: str, error: Exception) -> SteleError:
-    """What the failure of a KMS means to who asked: a type nobody knows is his own fault."""
+    """Return the error that a client gets for a failure of a KMS. An unknown type of KMS is an invalid key."""
     if isinstance(error, UnknownKms):
         return InvalidKey("kmsType", str(error))
     words = f"{what}: {error}"

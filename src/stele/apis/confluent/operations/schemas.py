@@ -1,6 +1,6 @@
-"""Requests about schemas that take several steps: finding, rendering, parsing and checking them.
+"""Operations on schemas that take several steps: finding, rendering, parsing and checking them.
 
-`Operations` belongs to one request; what lives longer is in `AppState`.
+`Operations` belongs to one request. `AppState` holds what all requests share.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ from stele.service.schemas import PreparedSchema
 from stele.service.usage import Usage
 
 VIA = "confluent"
-"""What the audit trail says of where changes come from."""
+"""Name of this API in the audit trail."""
 
 T = TypeVar("T")
 
 _FEW_VERSIONS = 1000
-"""So many versions of a subject are gone through at once, in a millisecond."""
+"""Most versions of a subject that are scanned without interruption, in about a millisecond."""
 
 
 class AppState(msgspec.Struct, frozen=True):
-    """What all requests share."""
+    """State that all requests share."""
 
     registry: Registry
     options: ConfluentOptions
@@ -95,12 +95,12 @@ class AppState(msgspec.Struct, frozen=True):
 
 
 class SchemaDraft(msgspec.Struct, frozen=True):
-    """A schema of a request, parsed: what would be registered."""
+    """The parsed schema of a request, before its registration."""
 
     prepared: PreparedSchema
     attachments: Attachments
     is_normalized: bool = False
-    """Whether differences of style are to be ignored: the text is the normalized one."""
+    """Whether the text is the normalized one, so that differences of style are ignored."""
 
     @property
     def document(self) -> SchemaDocument:
@@ -121,7 +121,7 @@ class Operations:
         self._scope = cast("MutableMapping[str, Any]", scope)
 
     def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:
-        """How this request wants schemas shown."""
+        """Return how this request asks for schemas to be shown."""
         return RenderingOptions(self.profile.has_guids, reference_format == "qualified", tuple(find_tags or ()))
 
     async def execute(self, command: Command, *, expects_change: bool = False) -> Outcome:
@@ -138,7 +138,7 @@ class Operations:
     # --- documents beside the schemas -------------------------------------------------------------------------------
 
     async def read_items(self, collection: str) -> Items:
-        """The documents of a collection."""
+        """Return the documents of a collection."""
         return await collections.read_collection(self.registry, collection)
 
     async def edit_items(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
@@ -150,9 +150,9 @@ class Operations:
     async def resolve_subject(
         self, segment: str, context: str, operation: Operation = Operation.READ
     ) -> tuple[State, SubjectRef]:
-        """The present state, and the subject a path means: the target, when the one named is an alias.
+        """Return the present state, and the subject that a path names; for an alias, its target.
 
-        Raises `Forbidden` unless the caller may do that with it.
+        Raises `Forbidden` unless the caller may do `operation` with the subject.
         """
         state = await self.registry.fresh_state()
         subject_ref = _resolve_alias(state, segment, context)
@@ -162,9 +162,10 @@ class Operations:
     def resolve_across_contexts(
         self, state: State, requested: SubjectRef, lives: frozenset[VersionState]
     ) -> SubjectKey:
-        """The key asked for; for a bare name the default context does not have, the same name in another one.
+        """Return the requested key, or the same name in another context.
 
-        Subjects that the caller may not read are passed over.
+        Other contexts are searched for an unqualified name that the default context does not have. Subjects that the
+        caller may not read are skipped.
         """
         if requested.is_qualified or has_versions(state, requested.key, lives):
             return requested.key
@@ -175,7 +176,10 @@ class Operations:
         return requested.key
 
     async def find_version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
-        """The version a path means. Raises `SubjectNotFound`, `VersionNotFound`, `InvalidVersion`."""
+        """Return the present state and the version that a path names.
+
+        Raises `SubjectNotFound`, `VersionNotFound`, `InvalidVersion`.
+        """
         ordinal = parse_version(number)
 
         def look(state: State) -> tuple[State, Version]:
@@ -192,11 +196,15 @@ class Operations:
         )
 
     async def render_version(self, state: State, version: Version, style: str) -> str | None:
-        """Another rendering of a version's text; None when the format has none of that name."""
+        """Return a version's text in another style; see `render_schema`."""
         return await self.render_schema(state, version.schema, style)
 
     async def render_schema(self, state: State, schema: SchemaEntry, style: str) -> str | None:
-        """As `render_version`, of a schema; what is stored without a text is printed."""
+        """Return a schema's text in another style, or None.
+
+        None means that the stored text is the answer: the style is the default, or the format does not have it. In the
+        default style, a schema that is stored as serialized descriptors is printed.
+        """
         default = style in {"", "default"}
         if default and not is_compiled(state, schema):
             return None
@@ -213,9 +221,10 @@ class Operations:
     def note_dependency(
         self, requested: SubjectRef, key: SubjectKey, request: api.RegisterSchemaRequest | None = None
     ) -> None:
-        """Note that the answer depends on a subject alone, if that is so: no other one stood in for the one asked for.
+        """Note that the answer depends on one subject alone, if it does.
 
-        request is about a schema: one that refers to others depends on these, too.
+        It does not if `key` is another subject than the requested one, or if the schema of `request` refers to other
+        schemas.
         """
         if key == requested.key and not (request is not None and request.references):
             depend_on_subject(self._scope, key)
@@ -235,7 +244,7 @@ class Operations:
         normalize: bool,
         needs_digests: bool = True,
     ) -> SchemaDraft:
-        """Parse the schema of a request; needs digests: unless it is only checked.
+        """Parse the schema of a request. A schema that is only checked needs no digests.
 
         Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`.
         """
@@ -275,10 +284,10 @@ class Operations:
     async def look_up(
         self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, deleted: bool
     ) -> Version:
-        """The version of a subject that has the schema of a request.
+        """Return the version of a subject that has the schema of a request.
 
-        Raises `SubjectNotFound`, `ContentNotFound` and what `parse_draft` raises, `FailedLookup` in its place where the
-        subject is looked for first.
+        Raises `SubjectNotFound`, `ContentNotFound` and what `parse_draft` raises. In profiles that look for the subject
+        first, `FailedLookup` replaces `MalformedSchema`.
         """
         lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
         if self.profile.subject_first:
@@ -299,7 +308,10 @@ class Operations:
     async def find_equivalent(
         self, state: State, key: SubjectKey, draft: SchemaDraft, *, deleted: bool
     ) -> Version | None:
-        """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
+        """Return the newest version that is equivalent to the draft, or None.
+
+        Metadata and rules that the draft leaves out are not compared. The draft may contain what a version refers to.
+        """
         lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
         exact = queries.find_equal_version(
             state, key, draft.document.sha, draft.attachments, kind=draft.document.kind, states=lives
@@ -317,7 +329,10 @@ class Operations:
     async def find_equal(
         self, state: State, key: SubjectKey, draft: SchemaDraft, rows: list[Version] | None = None
     ) -> Version | None:
-        """The newest live version (of rows, if given) that is the draft but for the version hint and references."""
+        """Return the newest active version (of rows, if given) that is equal to the draft, or None.
+
+        The version hint is ignored. The draft may contain what a version refers to.
+        """
         exact = queries.find_equal_version(state, key, draft.document.sha, draft.attachments, kind=draft.document.kind)
         if exact is not None and (rows is None or exact in rows):
             return exact
@@ -331,9 +346,9 @@ class Operations:
     async def _list_similar(
         self, state: State, key: SubjectKey, draft: SchemaDraft, lives: frozenset[VersionState]
     ) -> list[Version]:
-        """List versions that may be the draft written differently, newest first.
+        """Return versions that may be the draft in another spelling, newest first.
 
-        Their text is the same but for its spelling, or it has references.
+        Their text or one of its digests equals that of the draft, or they have references and the draft has none.
         """
         sha = draft.document.sha
         ids = queries.schemas_with_text(state, sha, draft.document.format)
@@ -366,12 +381,12 @@ class Operations:
             return False
         try:
             resolved = await self.render_version(state, row, "resolved")
-        except MalformedSchema:  # Too deep with its references inside: no text can be the same.
+        except MalformedSchema:  # With its references inside it is nested too deep, so no text equals it.
             return False
         return resolved is not None and await asyncio.to_thread(_has_same_meaning, draft.prepared, resolved)
 
     async def _compares_equal(self, state: State, draft: SchemaDraft, row: Version) -> bool:
-        """Whether a version of the draft's format is the same schema, in whatever order it was written."""
+        """Return whether a version of the draft's format is the same schema, regardless of the order in its text."""
         parser, content, references = self.registry.parser, row.content, row.schema.attachments.references
         normalized = draft.is_normalized
         mine = draft.prepared.comparisons.get(normalized)
@@ -389,7 +404,10 @@ class Operations:
     async def check_compatibility(
         self, key: SubjectKey, request: api.RegisterSchemaRequest, ordinal: int | None, *, normalize: bool
     ) -> list[str]:
-        """Why the schema of a request could not be registered; empty when it could. ordinal narrows to one version."""
+        """Return messages why the schema of a request cannot be registered; empty if it can.
+
+        With ordinal, the schema is compared with this version only.
+        """
         state = await self.registry.fresh_state()
         draft = await self.parse_draft(state, key, request, normalize=normalize, needs_digests=False)
         attachments = queries.inherit_attachments(state, key, draft.attachments)
@@ -412,7 +430,10 @@ class Operations:
         return self.explain_findings(self.registry.state, key, findings, against) if findings else []
 
     def _list_checked_versions(self, state: State, key: SubjectKey, ordinal: int | None) -> list[int | None]:
-        """The versions a check goes over one by one, up to the first that refuses; None: what registering looks at."""
+        """Return the numbers of the versions that a check compares one by one, until one refuses.
+
+        None in the list means the comparison that a registration makes.
+        """
         if ordinal is None or not self.profile.all_when_transitive:
             return [ordinal]
         queries.get_version(state, key, ordinal)
@@ -425,7 +446,7 @@ class Operations:
     def explain_findings(
         self, state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None
     ) -> list[str]:
-        """The messages about findings against a version, in the words of the profile."""
+        """Return the messages about findings against a version, in the wording of the profile."""
         if self.profile.is_karapace:
             return karapace.explain_findings(findings)
         return format_messages(state, key, findings, against)
@@ -433,12 +454,12 @@ class Operations:
     def refuse_change(
         self, state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None
     ) -> RefusedChange:
-        """The error of a registration that findings speak against."""
+        """Return the error of a registration that has these findings."""
         messages = self.explain_findings(state, key, findings, against)
         return RefusedChange(qualify_subject(key), findings, messages, queries.policy_for(state, key).nearest_name)
 
     async def find_reserved_name_violations(self, state: State, key: SubjectKey, draft: SchemaDraft) -> list[Finding]:
-        """What the level's `validateFields` holds against a draft that is not registered yet."""
+        """Return the violations of the level's `validateFields` by a draft; none if the draft is registered already."""
         level = SettingsLevel(*key)
         if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
             return []
@@ -456,7 +477,7 @@ class Operations:
 
 
 def _resolve_alias(state: State, segment: str, context: str) -> SubjectRef:
-    """The subject a segment means, or the one its alias setting sends to."""
+    """Return the subject that a segment names, or the target of its setting `alias`."""
     subject_ref = parse_subject(segment, context)
     settings = state.settings_at(SettingsLevel(*subject_ref.key))
     if settings is None or not settings.alias:
@@ -474,20 +495,23 @@ def _normalize_references(references: tuple[Reference, ...]) -> tuple[Reference,
 
 
 def _text_form(request: api.RegisterSchemaRequest, *, normalize: bool, importing: bool) -> TextForm | None:
-    """How the text of a request is written down: an import keeps it byte by byte, unless it is no text at all."""
+    """Return the form in which the text of a request is stored; None is the text as sent.
+
+    In IMPORT mode a text is stored as sent, unless it is a serialized descriptor.
+    """
     if normalize:
         return TextForm.NORMALIZED
     return None if importing and not is_descriptor(request) else TextForm.PRINTED
 
 
 def has_versions(state: State, key: SubjectKey, lives: frozenset[VersionState]) -> bool:
-    """Whether a subject has a version of those lives; the newest ones tell soonest."""
+    """Return whether a subject has a version in one of these states. The search starts at the newest version."""
     subject = state.find_subject(key)
     return subject is not None and any(row.state in lives for row in reversed(subject.versions))
 
 
 def require_visible(state: State, key: SubjectKey, lives: frozenset[VersionState]) -> list[Version]:
-    """The versions of those lives, ascending. Raises `SubjectNotFound` when there is none."""
+    """Return the versions in one of these states, ascending. Raises `SubjectNotFound` if there are none."""
     rows = queries.list_versions(state.find_subject(key), lives)
     if not rows:
         raise SubjectNotFound(qualify_subject(key))
@@ -497,10 +521,11 @@ def require_visible(state: State, key: SubjectKey, lives: frozenset[VersionState
 def find_schema_by_id(
     state: State, gid: int, subject_ref: SubjectRef | None, access: AccessControl
 ) -> tuple[SchemaEntry, Version | None]:
-    """The schema an id means, and the version of the subject named that has it. Raises `ContentNotFound`.
+    """Return the schema with an id, and the version of the requested subject that has it.
 
-    An id belongs to a context: that of the subject, else the default one. Where that does not know the id, a bare
-    subject finds it in another context that has the subject. What the caller may not read is not there.
+    An id belongs to a context: that of the subject, else the default one. If that context does not know the id and the
+    subject is unqualified, other contexts that have the subject are searched. Schemas that the caller may not read are
+    skipped. Raises `ContentNotFound`.
     """
     key = subject_ref.key if subject_ref is not None else SubjectKey("", "")
     space = state.find_namespace(key.namespace)
@@ -519,7 +544,7 @@ def find_schema_by_id(
 
 
 def _newest_version_with(state: State, schema: SchemaEntry, key: SubjectKey) -> Version | None:
-    """The newest version of a subject with that schema, live ones first."""
+    """Return the newest version of a subject with that schema, preferably an active one."""
     rows = [
         row
         for row in queries.list_versions(state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED)
@@ -533,7 +558,7 @@ def _other_namespaces(state: State, space: str) -> Iterator[str]:
 
 
 def _has_same_meaning(prepared: PreparedSchema, text: str) -> bool:
-    """Whether a schema without references is another text, style aside."""
+    """Return whether a schema without references is the same as another text, except for style."""
     fmt = prepared.format
     theirs = fmt.parse(text.encode(), {}, strict=False)
     return fmt.canonical(theirs, TextForm.NORMALIZED) == fmt.canonical(prepared.parsed, TextForm.NORMALIZED)
@@ -548,7 +573,7 @@ def _refused_text(error: MalformedSchema, request: api.RegisterSchemaRequest) ->
 
 
 async def read_first_value(request: Request[Any, Any, Any], shape: type[T]) -> T:
-    """As `read_body`, but passes over what stands behind the first JSON value, as the original does.
+    """Return the first JSON value of a body; what follows it is ignored, as in Confluent's registry. See `read_body`.
 
     Source: docs/protocols/confluent.md#conventions
     """
@@ -556,7 +581,7 @@ async def read_first_value(request: Request[Any, Any, Any], shape: type[T]) -> T
 
 
 async def read_schema_body(operations: Operations, request: Request[Any, Any, Any]) -> api.RegisterSchemaRequest:
-    """The body of a request about a schema. Raises `NotJson`, `WrongShape`, `RefusedBody`."""
+    """Return the body of a request about a schema. Raises `NotJson`, `WrongShape`, `RefusedBody`."""
     if operations.profile.is_karapace:
         karapace.require_schema_body(await read_bytes(request))
         return await read_body(request, api.RegisterSchemaRequest)
@@ -564,7 +589,10 @@ async def read_schema_body(operations: Operations, request: Request[Any, Any, An
 
 
 async def read_stored_body(operations: Operations, request: Request[Any, Any, Any], shape: type[T]) -> T:
-    """As `read_first_value`. Raises `TooLarge` for one longer than a schema may be: it is going to be stored."""
+    """Return the body of a request that is going to be stored; see `read_first_value`.
+
+    Raises `TooLarge` for a body longer than a schema may be.
+    """
     body = await read_first_value(request, shape)
     if (size := len(await request.body())) > operations.registry.limits.schema_bytes:
         raise TooLarge(f"the request has {size} bytes, more than a schema may have")

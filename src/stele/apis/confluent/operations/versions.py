@@ -1,11 +1,12 @@
 """Registering and deleting versions.
 
-Registering: a request that names a version (-1 included), changes tags, or brings a hint of its own gets
-`confluent:version` in its metadata, as the original does: the number the version is about to have. That number is part
-of what is registered, so it is decided together with it: whoever is overtaken tries again with the next one.
+Some registrations get `confluent:version` in their metadata, as in Confluent's registry: the number that the version
+will have. These are requests that name a version (-1 included), change tags, or have such a version hint. The number is
+part of what is registered, so both are decided together. If another writer takes the number first, the registration is
+repeated with the next number.
 
-Deleting: versions that an association needs stay. A header warns where records of a deleted version were seen, because
-the bodies of these answers are the API's own.
+Versions that an association requires are not deleted. The bodies of responses to deletions are fixed by the API, so a
+header warns if records of a deleted version were seen.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from stele.service.usage import DeletionWarning
 T = TypeVar("T")
 
 LATEST = -1
-"""Version of a request whose schema must be the latest one."""
+"""Version in a request that requires its schema to be the latest one."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -59,10 +60,10 @@ async def register_schema(
     force: bool,
     state: State | None = None,
 ) -> T:
-    """Register the schema of a request, or find that it is there; the answer made of its version.
+    """Register the schema of a request, or find it. Return what `make_answer` returns for its version.
 
-    state: The one that the caller has asked for, if it has.
-    Raises what `Operations.parse_draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
+    state: The state that the caller has read, if any. Raises what `Operations.parse_draft` raises, `InvalidName`,
+    `RefusedChange`, and what the decision raises.
     """
     require_valid_key(key)
     return await retry_when_overtaken(
@@ -82,7 +83,10 @@ async def _register_or_find(
     normalize: bool,
     force: bool,
 ) -> T:
-    """As `register_schema`. Raises `PreconditionFailed` when the same schema was registered meanwhile."""
+    """Register a schema or find it; see `register_schema`.
+
+    Raises `PreconditionFailed` if another writer registered the same schema meanwhile.
+    """
     compared_seq = state.seq
     retagged = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
     operations.registry.access.require_references(state, references_in(retagged.references, key.namespace))
@@ -121,7 +125,10 @@ async def _register_or_find(
 
 
 def _require_shareable_references(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
-    """Raises `OwnedReference` for a reference to a subject that belongs to a resource: it may go away with that."""
+    """Raise `OwnedReference` for a reference to a subject with a strong association.
+
+    Such a subject may be deleted together with its resource.
+    """
     targets = {row.key for row in references_in(request.references, key.namespace)} - {key}
     for binding in queries.bindings_of(state, targets) if targets else ():
         if binding.lifecycle == STRONG:
@@ -131,7 +138,10 @@ def _require_shareable_references(state: State, key: SubjectKey, request: api.Re
 async def _find_registered(
     operations: Operations, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: SchemaDraft
 ) -> Version | None:
-    """The live version that makes registering needless: the schema as sent or as completed, give or take the hint."""
+    """Return the active version that makes a registration unnecessary, or None.
+
+    It has the schema as sent or as completed from settings and earlier versions. The version hint is ignored.
+    """
     if (request.id is not None and request.id >= 0) or (request.version or 0) > 0:
         return None
     newest = queries.latest_version(state.find_subject(key))
@@ -153,7 +163,7 @@ async def _find_registered(
 
 
 def with_version_number(state: State, command: RegisterSchema) -> RegisterSchema:
-    """The command with the number of the version it makes written into its metadata, and insisting on it."""
+    """Return the command with the number of the version to create in its metadata, and with this number required."""
     if queries.mode_for(state, SettingsLevel(*command.key)) is Mode.IMPORT:
         return command
     number = queries.next_version_number(state, command.key)
@@ -162,7 +172,7 @@ def with_version_number(state: State, command: RegisterSchema) -> RegisterSchema
 
 
 def refresh_version_hint(state: State, command: RegisterSchema) -> RegisterSchema:
-    """As `with_version_number`, where the metadata has a hint already: it is brought up to date."""
+    """Return the command with an updated version hint if its metadata has one; see `with_version_number`."""
     return command if version_hint(_inherit_metadata(state, command)) is None else with_version_number(state, command)
 
 
@@ -179,7 +189,7 @@ async def register_with_retry(
     make_answer: Callable[[State, Version], T],
     state: State | None = None,
 ) -> T:
-    """Carry out a registration that depends on the state; again when another one took its number meanwhile."""
+    """Carry out a registration that depends on the state. Repeat it if another writer took its version number."""
 
     async def attempt(state: State) -> T:
         wanted = command(state)
@@ -200,9 +210,9 @@ async def execute_registration(
     *,
     expects_change: bool = False,
 ) -> T:
-    """Carry out a registration; the answer made of the version that it made or found (see `Registry.register`).
+    """Carry out a registration. Return what `make_answer` returns for the version (see `Registry.register`).
 
-    Raises `RefusedChange` and what the decision raises.
+    Raises `RefusedChange`, `TooLarge` and what the decision raises.
     """
     size = len(_encode((command.references, command.metadata, command.rule_set)))
     if size > operations.registry.limits.schema_bytes:
@@ -216,7 +226,7 @@ async def execute_registration(
 
 
 def _begins_subject(state: State, key: SubjectKey) -> bool:
-    """Whether a registration is the first of a subject: nothing is there to be found or compared."""
+    """Return whether a registration is the first of a subject, so that there is nothing to find or to compare."""
     subject = state.find_subject(key)
     if subject is not None and subject.versions:
         return False
@@ -226,14 +236,14 @@ def _begins_subject(state: State, key: SubjectKey) -> bool:
 
 
 WARNING: Final = "Stele-Warning"
-"""Header with ASCII sentences, at most `_LONGEST_WARNING` characters; absent where no census saw records."""
-_LONGEST_WARNING: Final = 1000  # characters; proxies bear 4 KiB and more
+"""Header with ASCII sentences, at most `_LONGEST_WARNING` characters; absent if no census saw records."""
+_LONGEST_WARNING: Final = 1000  # characters; proxies accept 4 KiB and more
 
 
 async def delete_subject(
     operations: Operations, subject: SubjectKey, mode: DeleteMode
 ) -> tuple[tuple[int, ...], dict[str, str]]:
-    """Delete all versions of a subject that no association needs.
+    """Delete all versions of a subject, unless an association requires them.
 
     Returns:
         The numbers of the deleted versions, and the headers that warn of records seen with them.
@@ -255,7 +265,7 @@ async def delete_subject(
 async def delete_version(
     operations: Operations, subject: SubjectKey, number: int | None, mode: DeleteMode
 ) -> tuple[tuple[int, ...], dict[str, str]]:
-    """Delete one version, None for the latest; the last active one only where no association needs it.
+    """Delete one version, None for the latest. The last active version is kept if an association requires it.
 
     Returns:
         See `delete_subject`.
@@ -294,18 +304,21 @@ async def _delete(
 
 
 def _associations(bindings: Iterable[Binding]) -> list[Binding]:
-    """The bindings that are associations: those of other dialects have no resource id, nobody could end them here."""
+    """Return the bindings that are associations.
+
+    Bindings of other dialects have no resource id, so no request of this API could delete them.
+    """
     return [row for row in bindings if row.resource_id]
 
 
 class DeletionWarnings:
-    """The versions a subject has before a deletion; made before it, and asked for the header afterwards."""
+    """Versions of a subject before a deletion, from which the warning header is made afterwards."""
 
     def __init__(self, state: State, subject: SubjectKey) -> None:
         self._rows: list[Version] = queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED)
 
     def headers(self, operations: Operations, deleted: Iterable[int]) -> dict[str, str]:
-        """Return the header for the versions that were deleted; none where no census saw records of them."""
+        """Return the warning header for the versions that were deleted; no header if no census saw records of them."""
         numbers = set(deleted)
         rows = [row for row in self._rows if row.version_number in numbers]
         warnings = operations.usage.list_warnings(operations.registry.state, rows)
@@ -313,7 +326,7 @@ class DeletionWarnings:
 
 
 def _join_warnings(warnings: list[DeletionWarning]) -> str:
-    """Join warnings by semicolons; those that would make the header too long are only counted."""
+    """Return warnings joined by semicolons. Those that would make the header too long are only counted."""
     joined = ""
     for position, warning in enumerate(warnings):
         more = ("; " if joined else "") + warning.message.encode("ascii", "backslashreplace").decode()

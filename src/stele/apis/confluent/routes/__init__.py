@@ -1,1 +1,1 @@
-"""The endpoints, one file per noun."""
+"""Endpoints of the dialect, one file per kind of resource."""

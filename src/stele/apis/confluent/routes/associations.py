@@ -50,7 +50,7 @@ from stele.core.model import Binding
 from stele.errors import SteleError
 
 _MOST_REQUESTS = 1000
-"""Requests of one batch, at most."""
+"""Most requests of one batch."""
 
 _BODY = openapi_body(api.AssociationCreateOrUpdateRequest)
 _MULTI_STATUS = {**WRITE, "status_code": 207}
@@ -90,7 +90,7 @@ async def list_associations_of_subject(
     limit: Limit = "",
 ) -> list[api.Association]:
     # GET /associations/subjects/{subject}
-    """The associations of a subject."""
+    """Return the associations of a subject."""
     state = await operations.registry.fresh_state()
     bindings = queries.bindings_of(state, [parse_subject_key(subject, context)])
     return _slice_associations(
@@ -110,7 +110,7 @@ async def list_associations_of_resource(
     limit: Limit = "",
 ) -> list[api.Association]:
     # GET /associations/resources/{resourceId}
-    """The associations of a resource by its id."""
+    """Return the associations of a resource by its id."""
     wanted = _parse_filter(resource_type, association_types, lifecycle)
     bindings = words.find_by_resource_id(
         await operations.registry.fresh_state(), decode_segment(resource_id), wanted.resource_type
@@ -135,7 +135,7 @@ async def list_associations_of_name(
     limit: Limit = "",
 ) -> list[api.Association]:
     # GET /associations/resources/{resourceNamespace}/{resourceName}
-    """The associations of a resource by its name, of a whole namespace, or of a name in all of them."""
+    """Return the associations of a resource by its name, of a whole namespace, or of a name in all namespaces."""
     bindings = words.find_by_name(
         await operations.registry.fresh_state(), decode_segment(resource_namespace), decode_segment(resource_name)
     )
@@ -153,9 +153,9 @@ async def create_associations(
     dry_run: _DryRun = "",
 ) -> api.AssociationResponse:
     # POST /associations
-    """Associate a resource with subjects, and register their schemas; what is there is not changed.
+    """Associate a resource with subjects, and register their schemas. Existing associations are not changed.
 
-    The query's `context` is that of subjects which do not say theirs.
+    The query's `context` applies to subjects without a context of their own.
     """
     body = await read_first_value(request, api.AssociationCreateOrUpdateRequest)
     dry = is_true(dry_run)
@@ -178,7 +178,7 @@ async def create_or_update(
     dry_run: _DryRun = "",
 ) -> api.AssociationResponse:
     # PUT /associations/resources/{resourceId}
-    """Associate a resource with subjects, and register their schemas; or change what is there."""
+    """Associate a resource with subjects, and register their schemas. Existing associations are changed."""
     body = await read_first_value(request, api.AssociationCreateOrUpdateRequest)
     path_id = decode_segment(resource_id)
     if body.resource_id not in (None, path_id):
@@ -204,7 +204,7 @@ async def delete_associations(
     dry_run: _DryRun = "",
 ) -> None:
     # DELETE /associations/resources/{resourceId}
-    """End associations of a resource, on wish with the subjects that are its alone."""
+    """Delete associations of a resource; with `cascadeLifecycle` also the subjects with a strong association."""
     wanted = _parse_filter(resource_type, association_types, "")
     await end_associations(
         operations, decode_segment(resource_id), wanted, cascade=is_true(cascade), dry_run=is_true(dry_run)
@@ -225,7 +225,7 @@ async def mutate_batch(
     dry_run: _DryRun = "",
 ) -> api.AssociationBatchResponse:
     # POST /associations:batchMutate
-    """Create, change and end associations of several resources; each has a result of its own."""
+    """Create, change and delete associations of several resources; each has a result of its own."""
     body = await read_first_value(request, api.AssociationBatchRequest)
     if not body.requests:
         raise InvalidAssociation("requests", "cannot be null or empty")
@@ -251,7 +251,7 @@ async def get_batch(
     operations: InjectedOperations, request: Request[Any, Any, Any], context: Context = ""
 ) -> api.AssociationBatchResponse:
     # POST /associations:batchGet
-    """The associations of several resources; each has a result of its own."""
+    """Return the associations of several resources; each has a result of its own."""
     body = await read_first_value(request, api.AssociationBatchGetRequest)
     if not body.requests:
         raise InvalidAssociation("requests", "cannot be null or empty")
@@ -280,7 +280,7 @@ async def get_batch(
 
 
 def _choose_context(context: str, in_context: str) -> str:
-    """The context of unqualified subjects, '' for the default one. Raises `InvalidContext`."""
+    """Return the context of unqualified subjects, '' for the default one. Raises `InvalidContext`."""
     space = parse_context(context or in_context)
     return context_name(space) if space else ""
 
@@ -302,7 +302,7 @@ def _slice_associations(
 async def _apply_steps(
     operations: Operations, row: api.AssociationOpRequest, context: str, *, dry_run: bool
 ) -> api.AssociationResponse:
-    """The steps of one request of a batch, one after the other; a refused one ends them."""
+    """Carry out the steps of one request of a batch in order. The first refused step raises."""
     if not row.associations:
         raise InvalidAssociation("associations", "cannot be null or empty")
     associations: list[api.AssociationInfo] = []
@@ -333,7 +333,7 @@ async def _apply_steps(
 
 
 def _resource_out(bindings: list[Binding], wanted: AssociationFilter) -> api.AssociationResponse:
-    """The associations of one resource as a result of a batch; those of several have no common name."""
+    """Return the associations of one resource as a result of a batch; without its name if they are of several."""
     rows = [row for row in sorted(bindings, key=lambda row: row.key) if wanted.matches_binding(row)]
     infos = [words.info_out(row) for row in rows]
     if len({(row.cluster, row.resource, row.resource_id) for row in rows}) != 1:

@@ -1,4 +1,4 @@
-"""Exporters (`/exporters`): definitions, states and positions; `apis.confluent.exporting` runs them."""
+"""Exporters (`/exporters`): definitions, states and positions. `apis.confluent.exporting` runs the exporters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Name = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="name o
 @get("/exporters", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def list_exporters(operations: InjectedOperations, offset: Offset = "", limit: Limit = "") -> list[str]:
     # GET /exporters
-    """Names of the exporters."""
+    """Return the names of the exporters."""
     names = sorted(name for (name,) in await operations.read_items(COLLECTION))
     return slice_page(names, offset, limit, operations.options.max_items)
 
@@ -38,7 +38,7 @@ async def list_exporters(operations: InjectedOperations, offset: Offset = "", li
 @post("/exporters", operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def create_exporter(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.ExporterName:
     # POST /exporters
-    """Define an exporter."""
+    """Create an exporter."""
     body = await read_first_value(request, api.ExporterRequest)
     exporter = await definitions.create_exporter(operations.registry, translate.read_change(body), VIA)
     return api.ExporterName(exporter.name)
@@ -47,7 +47,7 @@ async def create_exporter(operations: InjectedOperations, request: Request[Any, 
 @get(_EXPORTER, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_exporter(operations: InjectedOperations, name: _Name) -> api.Exporter:
     # GET /exporters/{name}
-    """An exporter, its credentials hidden."""
+    """Return an exporter, with its credentials hidden."""
     return translate.exporter_out(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
@@ -65,7 +65,7 @@ async def update_exporter(
 @delete(_EXPORTER, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # DELETE /exporters/{name}
-    """Remove an exporter; what it copied stays where it is."""
+    """Delete an exporter. The versions that it copied stay in the other registry."""
     exporter = await definitions.delete_exporter(operations.registry, decode_segment(name), VIA)
     return api.ExporterName(exporter.name)
 
@@ -73,7 +73,7 @@ async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.Ex
 @get(f"{_EXPORTER}/status", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_status(operations: InjectedOperations, name: _Name) -> api.ExporterStatus:
     # GET /exporters/{name}/status
-    """The state of an exporter, and how far it is."""
+    """Return the state of an exporter and its position."""
     exporter = read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
     return translate.status_out(operations.registry.state, exporter)
 
@@ -81,7 +81,7 @@ async def get_status(operations: InjectedOperations, name: _Name) -> api.Exporte
 @get(f"{_EXPORTER}/config", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_exporter_config(operations: InjectedOperations, name: _Name) -> dict[str, str]:
     # GET /exporters/{name}/config
-    """The configuration of an exporter, its credentials hidden."""
+    """Return the configuration of an exporter, with its credentials hidden."""
     return hide_config(read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
@@ -107,7 +107,7 @@ async def update_exporter_config(
 @put(f"{_EXPORTER}/pause", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
-    """Let an exporter rest; it goes on from there when it is resumed."""
+    """Pause an exporter. When it is resumed, it continues from its position."""
     exporter = await stored.pause_exporter(operations.registry, decode_segment(name), VIA)
     return api.ExporterName(exporter.name)
 
@@ -115,7 +115,7 @@ async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.Exp
 @put(f"{_EXPORTER}/resume", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
-    """Let an exporter run on, also one that an error stopped."""
+    """Resume an exporter that was paused or stopped by an error."""
     exporter = await stored.resume_exporter(operations.registry, decode_segment(name), VIA)
     return api.ExporterName(exporter.name)
 
@@ -123,7 +123,7 @@ async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.Ex
 @put(f"{_EXPORTER}/reset", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def reset_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
-    """Set an exporter back to the beginning."""
+    """Set the position of an exporter back to the beginning of the log."""
     exporter = await stored.reset_exporter(operations.registry, decode_segment(name), VIA)
     return api.ExporterName(exporter.name)
 

@@ -1,4 +1,4 @@
-"""The DEK registry's keys of a KMS (`/dek-registry/v1/keks`)."""
+"""Keys of the DEK registry (`/dek-registry/v1/keks`)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ NO_CONTENT = {"status_code": 204, "responses": READ["responses"]}
 
 
 def parse_kek_key(name: str, context: str, in_context: str) -> KekKey:
-    """The KEK a path means. Raises `InvalidKey`, `InvalidContext`, `InvalidName`."""
+    """Return the key of the KEK that a path names. Raises `InvalidKey`, `InvalidContext`, `InvalidName`."""
     space = parse_context(context or in_context)
     require_valid_key(SubjectKey(space, ""))
     return keys.make_kek_key(space, decode_segment(name))
@@ -95,7 +95,7 @@ async def list_keks(
     limit: Limit = "",
 ) -> list[str]:
     # GET /dek-registry/v1/keks
-    """Names of the KEKs."""
+    """Return the names of the KEKs."""
     items = await operations.read_items(keys.COLLECTION)
     space = parse_context(context or in_context)
     names = keys.list_kek_names(items, space, subject_prefix or [], deleted=is_true(deleted))
@@ -118,7 +118,7 @@ async def create_kek(
     test_sharing: _Test = "",
 ) -> api.Kek:
     # POST /dek-registry/v1/keks
-    """Make a KEK of a key of a KMS, or bring back a deleted one."""
+    """Create a KEK from a key of a KMS, or restore a soft-deleted one."""
     body = await read_stored_body(operations, request, api.CreateKekRequest)
     key = parse_kek_key(body.name or "", context, in_context)
     operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(key.name))
@@ -136,7 +136,7 @@ async def get_kek(
     operations: InjectedOperations, name: Name, context: Context = "", in_context: InContext = "", deleted: Flag = ""
 ) -> api.Kek:
     # GET /dek-registry/v1/keks/{name}
-    """A KEK of a context, or that of the default one; without its secrets."""
+    """Return the KEK of a context, else that of the default one, without its secrets."""
     items = await operations.read_items(keys.COLLECTION)
     key, kek = keys.find_kek(items, parse_kek_key(name, context, in_context), deleted=is_true(deleted))
     return keys.kek_out(key.name, kek)
@@ -177,7 +177,7 @@ async def delete_kek(
     permanent: Permanent = "",
 ) -> None:
     # DELETE /dek-registry/v1/keks/{name}
-    """Delete a KEK without DEKs: first softly, then for good."""
+    """Delete a KEK without DEKs: first softly, then permanently."""
     key = parse_kek_key(name, context, in_context)
 
     def change(items: Items) -> tuple[Changes, None]:
@@ -191,7 +191,7 @@ async def undelete_kek(
     operations: InjectedOperations, name: Name, context: Context = "", in_context: InContext = ""
 ) -> None:
     # POST /dek-registry/v1/keks/{name}/undelete
-    """Bring back a soft-deleted KEK."""
+    """Restore a soft-deleted KEK."""
     key = parse_kek_key(name, context, in_context)
     await edit_keys(operations, lambda items: (keys.undelete_kek(items, key, current_millis()), None))
 
@@ -201,7 +201,7 @@ async def check_kek(
     operations: InjectedOperations, name: Name, context: Context = "", in_context: InContext = ""
 ) -> api.Kek:
     # POST /dek-registry/v1/keks/{name}/test
-    """Wrap a key with a shared KEK for nothing, to see that the KMS lets the server."""
+    """Test whether the KMS lets the server wrap a key with a shared KEK."""
     items = await operations.read_items(keys.COLLECTION)
     key, kek = keys.find_kek(items, parse_kek_key(name, context, in_context), deleted=False)
     await require_usable_kek(kek)
@@ -209,7 +209,7 @@ async def check_kek(
 
 
 _UNWRAPPED = {**access(Operation.READ_KEYS), VOLATILE: True}
-"""Of answers that may hold a data key in plain text: none is kept, and each is noted in the audit trail."""
+"""Options of endpoints that may return a data key in plain text. Responses are not cached, and each is audited."""
 
 _DEKS = f"{KEK}/deks"
 _DEK = f"{_DEKS}/{{subject:str}}"
@@ -236,7 +236,7 @@ async def list_dek_subjects(
     limit: Limit = "",
 ) -> list[str]:
     # GET /dek-registry/v1/keks/{name}/deks
-    """Subjects with a DEK under a KEK."""
+    """Return the subjects with a DEK under a KEK."""
     items = await operations.read_items(keys.COLLECTION)
     key, _ = keys.find_kek(items, parse_kek_key(name, context, in_context), deleted=is_true(deleted))
     owners = {dek.owner for dek in keys.list_wrapped_deks(items, key, deleted=is_true(deleted))}
@@ -253,7 +253,7 @@ async def create_dek(
     rewrap: _Rewrap = "",
 ) -> api.Dek:
     # POST /dek-registry/v1/keks/{name}/deks
-    """Store a DEK, or make one where the KEK is shared; the body names the subject."""
+    """Store a DEK, or generate one if the KEK is shared; the body names the subject."""
     body = await read_stored_body(operations, request, api.CreateDekRequest)
     return await _create_dek(operations, name, body.subject or "", context, body, rewrap)
 
@@ -268,7 +268,7 @@ async def create_dek_of_subject(
     rewrap: _Rewrap = "",
 ) -> api.Dek:
     # POST /dek-registry/v1/keks/{name}/deks/{subject}
-    """Store a DEK, or make one where the KEK is shared."""
+    """Store a DEK, or generate one if the KEK is shared."""
     body = await read_stored_body(operations, request, api.CreateDekRequest)
     if body.subject and parse_subject_key(body.subject, context) != parse_subject_key(subject, context):
         raise InvalidKey("subject")
@@ -285,7 +285,7 @@ async def get_dek(
     deleted: Flag = "",
 ) -> api.Dek:
     # GET /dek-registry/v1/keks/{name}/deks/{subject}
-    """The first version of a DEK."""
+    """Return the first version of a DEK."""
     return await _dek_out(operations, name, subject, context, algorithm, deleted, keys.FIRST_VERSION)
 
 
@@ -301,7 +301,7 @@ async def list_dek_versions(
     limit: Limit = "",
 ) -> list[int]:
     # GET /dek-registry/v1/keks/{name}/deks/{subject}/versions
-    """Version numbers of a DEK, ascending."""
+    """Return the version numbers of a DEK, ascending."""
     items, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=is_true(deleted))
     rows = keys.list_deks(items, like, deleted=is_true(deleted))
     return slice_page((int(key.version) for key, _ in rows), offset, limit, operations.options.max_items)
@@ -318,7 +318,7 @@ async def get_dek_version(
     deleted: Flag = "",
 ) -> api.Dek:
     # GET /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}
-    """A version of a DEK; unwrapped where the KEK is shared."""
+    """Return a version of a DEK, unwrapped if the KEK is shared."""
     return await _dek_out(operations, name, subject, context, algorithm, deleted, parse_version(version))
 
 
@@ -332,7 +332,7 @@ async def delete_dek(
     permanent: Permanent = "",
 ) -> None:
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}
-    """Delete all versions of a DEK: first softly, then for good."""
+    """Delete all versions of a DEK: first softly, then permanently."""
     _, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=True)
     is_permanent = is_true(permanent)
     await _change_keys(
@@ -352,7 +352,7 @@ async def delete_dek_version(
     permanent: Permanent = "",
 ) -> None:
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}
-    """Delete a version of a DEK: first softly, then for good."""
+    """Delete a version of a DEK: first softly, then permanently."""
     number, is_permanent = parse_version(version), is_true(permanent)
     _, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=True)
     await _change_keys(
@@ -368,7 +368,7 @@ async def undelete_dek(
     operations: InjectedOperations, name: Name, subject: Subject, context: Context = "", algorithm: _Algorithm = ""
 ) -> None:
     # POST /dek-registry/v1/keks/{name}/deks/{subject}/undelete
-    """Bring back all versions of a DEK."""
+    """Restore all versions of a DEK."""
     _, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=True)
     await _change_keys(
         operations, lambda items: keys.undelete_deks(items, _all_versions(items, like), current_millis())
@@ -385,7 +385,7 @@ async def undelete_dek_version(
     algorithm: _Algorithm = "",
 ) -> None:
     # POST /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}/undelete
-    """Bring back a version of a DEK."""
+    """Restore a version of a DEK."""
     number = parse_version(version)
     _, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=True)
     await _change_keys(
@@ -397,7 +397,7 @@ async def undelete_dek_version(
 
 
 async def _resolve_owner(operations: Operations, segment: str, context: str) -> SubjectKey:
-    """The subject a DEK belongs to: the one named, or the one its setting `aliasForDeks` sends to."""
+    """Return the subject that a DEK belongs to: the one named, or the target of its setting `aliasForDeks`."""
     key = parse_subject(segment, context).key
     if not key.name:
         raise InvalidKey("subject")
@@ -412,7 +412,7 @@ async def _resolve_owner(operations: Operations, segment: str, context: str) -> 
 async def _locate_dek(
     operations: Operations, name: str, subject: str, context: str, algorithm: str, *, deleted: bool
 ) -> tuple[Items, DekKey]:
-    """The documents, and where the versions of a DEK are. Raises `KeyNotFound` when there is no such KEK."""
+    """Return the stored keys, and the key of the first version of a DEK. Raises `KeyNotFound` without such a KEK."""
     kek = parse_kek_key(name, context, "")
     owner = await _resolve_owner(operations, subject, context)
     if algorithm and algorithm not in ALGORITHMS:
@@ -449,13 +449,13 @@ async def _change_keys(operations: Operations, change: Callable[[Items], Changes
 
 
 def _all_versions(items: Items, like: DekKey) -> list[tuple[DekKey, StoredDek]]:
-    """All versions of a DEK, deleted ones too. Raises `KeyNotFound` when there is none."""
+    """Return all versions of a DEK, including soft-deleted ones. Raises `KeyNotFound` if there is none."""
     keys.find_dek(items, like, None, deleted=True)
     return keys.list_deks(items, like, deleted=True)
 
 
 def _single_version(items: Items, like: DekKey, version: int | None) -> list[tuple[DekKey, StoredDek]]:
-    """One version of a DEK, None for the newest."""
+    """Return one version of a DEK as a list, None for the newest. Raises `KeyNotFound`."""
     return [keys.find_dek(items, like, version, deleted=True)]
 
 

@@ -1,4 +1,4 @@
-"""Schemas by id and GUID, and the list of everything."""
+"""Schemas by id and GUID, and the list of all schemas."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def list_schemas(
     limit: Limit = "",
 ) -> list[ExtendedSchema]:
     # GET /schemas
-    """Versions with their schemas, by subject and number; with associations when they are asked about."""
+    """Return versions with their schemas, by subject and number; with associations if the query filters by them."""
     state = await operations.registry.fresh_state()
     slices = operations.registry.time_slices
     access = operations.registry.access
@@ -111,7 +111,7 @@ async def list_schemas(
 @get(with_context_prefix("/schemas/types"), **READ, opt=NO_RIGHT_NEEDED)
 async def list_types() -> list[str]:
     # GET /schemas/types
-    """The schema types that can be registered."""
+    """Return the schema types that can be registered."""
     return list(SCHEMA_TYPES)
 
 
@@ -128,7 +128,7 @@ async def get_schema(
     include_subjects: IncludeSubjects = "",
 ) -> api.SchemaString:
     # GET /schemas/ids/{id}
-    """A schema by its id."""
+    """Return a schema by its id."""
     state, schema, version = await _find_schema(operations, gid, subject, context)
     text = await operations.render_schema(state, schema, format)
     style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
@@ -149,7 +149,7 @@ async def get_schema_text(
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> Response[Any]:
     # GET /schemas/ids/{id}/schema
-    """A schema's text by its id."""
+    """Return a schema's text by its id."""
     state, schema, _ = await _find_schema(operations, gid, subject, context)
     return text_response(await operations.render_schema(state, schema, format) or text_out(state, schema))
 
@@ -165,7 +165,7 @@ async def list_subjects_of_id(
     limit: Limit = "",
 ) -> list[str]:
     # GET /schemas/ids/{id}/subjects
-    """Subjects that have the schema."""
+    """Return the subjects that have the schema."""
     rows = await _list_versions_of_schema(operations, gid, subject, context, deleted)
     names = dict.fromkeys(qualify_subject(row.subject.key) for row in rows)
     return slice_page(names, offset, limit, operations.options.max_items)
@@ -182,7 +182,7 @@ async def list_versions_of_id(
     limit: Limit = "",
 ) -> list[api.SubjectVersion]:
     # GET /schemas/ids/{id}/versions
-    """Versions that have the schema."""
+    """Return the versions that have the schema."""
     rows = await _list_versions_of_schema(operations, gid, subject, context, deleted)
     page = slice_page(rows, offset, limit, operations.options.max_items)
     return [api.SubjectVersion(qualify_subject(row.subject.key), row.version_number) for row in page]
@@ -195,7 +195,7 @@ async def get_schema_by_guid(
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.SchemaString:
     # GET /schemas/guids/{guid}
-    """A schema by the name its content gives it."""
+    """Return a schema by its GUID, which depends on its content only."""
     registry = operations.registry
     await operations.guids.hash_new_entries(await registry.fresh_state(), registry.time_slices)
 
@@ -215,7 +215,7 @@ async def get_schema_by_guid(
 @get("/schemas/guids/{guid:str}/ids", **READ, opt=access(Operation.READ, Place.LIST))
 async def list_ids_of_guid(operations: InjectedOperations, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
-    """The ids of a schema in every context that has it."""
+    """Return the ids of a schema in all contexts that have it."""
     registry = operations.registry
     await operations.guids.hash_new_entries(await registry.fresh_state(), registry.time_slices)
     schemas = operations.guids.find_schemas(await registry.fresh_state(), _parse_guid(guid))
@@ -233,7 +233,7 @@ def _parse_schema_id(text: str) -> int:
 
 
 def _parse_guid(text: str) -> UUID:
-    """The GUID; one that cannot be has no schema."""
+    """Return a GUID. Raises `ContentNotFound` for a text that is no UUID."""
     try:
         return UUID(text)
     except ValueError:
@@ -241,7 +241,7 @@ def _parse_guid(text: str) -> UUID:
 
 
 def _parse_scope(subject: str, context: str) -> SubjectRef | None:
-    """The subject, or just the context, that an id is looked up in."""
+    """Return the subject, or the context alone, in which an id is looked up; None if the request names neither."""
     return parse_subject(subject, context) if subject or context else None
 
 

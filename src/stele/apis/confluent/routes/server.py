@@ -1,4 +1,4 @@
-"""The root, the server's own facts, contexts, and Redpanda's access control entries."""
+"""The root, facts about the server, contexts, and Redpanda's access control entries."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from stele.service.collections import Changes, Items
 )
 async def get_root() -> dict[str, str]:
     # GET|POST /
-    """Whether anybody is there."""
+    """Return an empty object, to show that the server responds."""
     return {}
 
 
 @get("/status/ready", **READ, opt=NO_RIGHT_NEEDED)
 async def get_readiness(operations: InjectedOperations) -> dict[str, str]:
     # GET /status/ready
-    """Whether the log can be read (Redpanda)."""
+    """Return an empty object if the log can be read (Redpanda); otherwise the error of the store is raised."""
     await operations.registry.fresh_state()
     return {}
 
@@ -56,7 +56,7 @@ async def get_readiness(operations: InjectedOperations) -> dict[str, str]:
 @get("/v1/metadata/id", **READ, opt=NO_RIGHT_NEEDED)
 async def get_cluster_id(operations: InjectedOperations) -> api.ServerClusterId:
     # GET /v1/metadata/id
-    """Names of the clusters."""
+    """Return the names of the clusters."""
     options = operations.options
     return api.ServerClusterId("", api.ServerScope([], api.Clusters(options.kafka, options.cluster)))
 
@@ -64,14 +64,14 @@ async def get_cluster_id(operations: InjectedOperations) -> api.ServerClusterId:
 @get("/v1/metadata/version", **READ, opt=NO_RIGHT_NEEDED)
 async def get_server_version(operations: InjectedOperations) -> api.ServerVersion:
     # GET /v1/metadata/version
-    """The release this API behaves like."""
+    """Return the release whose behaviour this API has."""
     return api.ServerVersion(operations.options.release, operations.options.commit)
 
 
 @get("/v1/metadata/deployment", **READ, opt=NO_RIGHT_NEEDED)
 async def get_deployment(operations: InjectedOperations) -> api.Deployment:
     # GET /v1/metadata/deployment
-    """Attributes of the deployment."""
+    """Return the attributes of the deployment."""
     return api.Deployment(list(operations.options.deployment))
 
 
@@ -80,7 +80,7 @@ async def list_contexts(
     operations: InjectedOperations, context_prefix: ContextPrefix = "", offset: Offset = "", limit: Limit = ""
 ) -> list[str]:
     # GET /contexts
-    """All contexts."""
+    """Return the names of the contexts."""
     state = await operations.registry.fresh_state()
     return slice_page(
         lists.list_contexts(state, context_prefix, operations.registry.access),
@@ -93,12 +93,12 @@ async def list_contexts(
 @delete("/contexts/{context:str}", status_code=204, responses=READ["responses"], opt=access(Operation.DELETE))
 async def delete_context(operations: InjectedOperations, context: Context) -> None:
     # DELETE /contexts/{context}
-    """Remove an empty context."""
+    """Delete an empty context."""
     await operations.execute(DeleteNamespace(parse_context(context)))
 
 
 _MOST = 10_000
-"""Entries, at most."""
+"""Most access control entries."""
 
 _Word = Annotated[str, QueryParameter(description="only entries with that value")]
 _BODY = openapi_body(list[Acl])
@@ -117,7 +117,7 @@ async def list_acls(
     permission: _Word = "",
 ) -> list[Acl]:
     # GET /security/acls
-    """Access control entries, all or those with the given values."""
+    """Return the access control entries, all or those with the given values."""
     wanted = {
         "principal": principal,
         "principal_type": principal_type,
@@ -141,7 +141,7 @@ async def list_acls(
 )
 async def create_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> EmptyResponse:
     # POST /security/acls
-    """Add access control entries; those that are there stay."""
+    """Add access control entries. Existing ones stay."""
     entries = await read_stored_body(operations, request, list[Acl])
     for entry in entries:
         make_rule(entry)
@@ -160,7 +160,7 @@ async def create_acls(operations: InjectedOperations, request: Request[Any, Any,
 @delete("/security/acls", operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY))
 async def delete_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[Acl]:
     # DELETE /security/acls
-    """Remove access control entries; answers those that were there."""
+    """Delete access control entries, and return those that existed."""
     entries = await read_stored_body(operations, request, list[Acl])
 
     def change(items: Items) -> tuple[Changes, list[Acl]]:

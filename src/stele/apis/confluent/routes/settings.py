@@ -39,7 +39,7 @@ from stele.service.validators import require_known
 _CONFIG = [*with_context_prefix("/config"), *with_context_prefix("/config/{subject:str}")]
 _MODE = [*with_context_prefix("/mode"), *with_context_prefix("/mode/{subject:str}")]
 _TOP = SettingsLevel(DEFAULT_NAMESPACE)
-"""What a path without subject and context means: it always has a value, the server's default if none is set."""
+"""Level of a path without subject and context. It always has settings; without a policy, that of the server."""
 
 
 @get(_CONFIG, **READ, opt=access(Operation.READ))
@@ -50,7 +50,7 @@ async def get_config(
     default_to_global: DefaultToGlobal = "",
 ) -> api.Config:
     # GET /config/{subject}
-    """The settings of a level, or those in force there."""
+    """Return the settings of a level, or those in force there."""
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
     if is_true(default_to_global):
@@ -66,9 +66,9 @@ async def change_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
 ) -> api.ConfigUpdateRequest:
     # PUT /config/{subject}
-    """Change some settings of a level; answers all of them.
+    """Change some settings of a level, and return all of them.
 
-    A level of compatibility replaces the whole policy, also what only `steleCompatibility` showed of it.
+    A compatibility level replaces the whole policy, including parts that only `steleCompatibility` shows.
     """
     if operations.profile.is_karapace:
         karapace.require_config_body(await read_bytes(request))
@@ -89,7 +89,10 @@ async def delete_config(
     operations: InjectedOperations, subject: Subject = "", context: Context = ""
 ) -> api.Config | api.LevelInForce:
     # DELETE /config/{subject}
-    """Remove the settings of a level; answers what they were, in the profile `karapace` what is in force then."""
+    """Delete the settings of a level, and return them.
+
+    The profile `karapace` returns the compatibility level in force afterwards.
+    """
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
     policy = words.find_effective_policy(state, level)
@@ -115,7 +118,7 @@ async def get_mode(
     default_to_global: DefaultToGlobal = "",
 ) -> api.ModeBody:
     # GET /mode/{subject}
-    """The mode of a level, or the one in force there."""
+    """Return the mode of a level, or the one in force there."""
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
     mode = _find_mode(operations, state, level)
@@ -136,7 +139,7 @@ async def change_mode(
     force: Flag = "",
 ) -> api.ModeBody:
     # PUT /mode/{subject}
-    """Set the mode of a level, or remove it."""
+    """Set or delete the mode of a level."""
     body = await read_first_value(request, api.ModeUpdateRequest)
     mode = words.mode_in(body)
     if mode is not None and mode not in operations.profile.modes:
@@ -152,7 +155,7 @@ async def delete_mode(
     operations: InjectedOperations, subject: Subject = "", context: Context = "", recursive: Flag = ""
 ) -> api.ModeBody:
     # DELETE /mode/{subject}
-    """Remove the mode of a level, with recursive those below it too; answers what it was."""
+    """Delete the mode of a level, with recursive also those below it, and return what it was."""
     level = parse_level(subject, context)
     _require_mutable(operations)
     state = await operations.registry.fresh_state()
@@ -172,7 +175,10 @@ async def delete_mode(
 )
 async def get_settings_of_levels(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[LevelConfig]:
     # POST /config:batchGet
-    """The settings and modes that `GET /config/…` and `GET /mode/…` show of many levels, in their order."""
+    """Return settings and modes of many levels in the order of the request.
+
+    They are those that `GET /config/…` and `GET /mode/…` show.
+    """
     names = (await read_first_value(request, LevelConfigsRequest)).levels
     if len(names) > (most := operations.options.max_schemas):
         raise TooLarge(f"the request names {len(names)} levels, more than {most}")
@@ -187,7 +193,7 @@ async def get_settings_of_levels(operations: InjectedOperations, request: Reques
 
 
 def _find_config(state: State, level: SettingsLevel) -> api.Config | None:
-    """What a level shows as its settings; None where it has none."""
+    """Return the settings that a level shows; None if it has none."""
     own = state.settings_at(level)
     if level == _TOP:
         return words.config_out(own or Settings(), (own.policy if own is not None else None) or BACKWARD)
@@ -197,7 +203,7 @@ def _find_config(state: State, level: SettingsLevel) -> api.Config | None:
 
 
 def _find_mode(operations: Operations, state: State, level: SettingsLevel) -> Mode | None:
-    """What a level shows as its mode; None where it has none."""
+    """Return the mode that a level shows; None if it has none."""
     own = state.mode_at(level)
     if operations.profile.mode_falls_back and level.subject is not None:
         key = SubjectKey(level.namespace or "", level.subject)
@@ -209,7 +215,7 @@ def _find_mode(operations: Operations, state: State, level: SettingsLevel) -> Mo
 
 
 def _meant_mode(operations: Operations, level: SettingsLevel, mode: Mode | None) -> Mode | None:
-    """Return the mode to store: READONLY_OVERRIDE wins over other levels only in releases that have it so."""
+    """Return the mode to store. In releases where READONLY_OVERRIDE does not win over other levels, it is READONLY."""
     if mode is Mode.READONLY_OVERRIDE and level == _TOP and not operations.profile.override_wins:
         return Mode.READONLY
     return mode

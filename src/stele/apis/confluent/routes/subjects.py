@@ -1,4 +1,4 @@
-"""Subjects: listing, looking up, registering, deleting."""
+"""Subjects: listing them; looking up, registering, deleting, checking and importing versions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def list_subjects(
     limit: Limit = "",
 ) -> list[str]:
     # GET /subjects
-    """Names of subjects, those outside the default context qualified."""
+    """Return the names of subjects. Those outside the default context are qualified."""
     state = await operations.registry.fresh_state()
     operations.note_names()
     prefix = parse_prefix(subject_prefix, context)
@@ -122,7 +122,7 @@ async def look_up_schema(
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.SubjectVersionBody:
     # POST /subjects/{subject}
-    """The version of a subject that has the schema in the body."""
+    """Return the version of a subject that has the schema in the body."""
     body = await read_schema_body(operations, request)
     state, subject_ref = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
@@ -139,7 +139,10 @@ async def delete_subject(
     operations: InjectedOperations, subject: Subject, context: Context = "", permanent: Flag = ""
 ) -> Response[list[int]]:
     # DELETE /subjects/{subject}
-    """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
+    """Delete all versions: first softly, then permanently.
+
+    The header Stele-Warning shows where their records were seen.
+    """
     _, subject_ref = await operations.resolve_subject(subject, context, Operation.DELETE)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
     numbers, headers = await versions.delete_subject(operations, subject_ref.key, mode)
@@ -158,7 +161,7 @@ async def list_versions(
     limit: Limit = "",
 ) -> list[int]:
     # GET /subjects/{subject}/versions
-    """Version numbers, ascending."""
+    """Return the version numbers, ascending."""
     state, subject_ref = await operations.resolve_subject(subject, context)
     only, negative = is_true(deleted_only), is_true(deleted_as_negative)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) or only or negative else queries.ACTIVE_ONLY
@@ -183,7 +186,7 @@ async def register_schema(
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.RegisterSchemaResponse:
     # POST /subjects/{subject}/versions
-    """Register the schema in the body; the same schema again answers what is there."""
+    """Register the schema in the body. A schema that is registered already is returned as it is."""
     body = await read_schema_body(operations, request)
     initial_state, subject_ref = await operations.resolve_subject(subject, context, Operation.REGISTER)
     operations.note_dependency(subject_ref, subject_ref.key, body)
@@ -206,7 +209,7 @@ async def register_schema(
     if whole is None:
         return response
     state = operations.registry.state
-    # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
+    # A descriptor is answered with a descriptor: clients cache this response, and may be unable to read source text.
     text = await operations.render_version(state, whole, format or (SERIALIZED if is_descriptor(body) else ""))
     return response if text is None else replace(response, schema=text)
 
@@ -222,7 +225,7 @@ async def find_by_metadata(
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.SubjectVersionBody:
     # GET /subjects/{subject}/metadata
-    """The newest version with all those metadata properties."""
+    """Return the newest version with all these metadata properties."""
     state, subject_ref = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     rows = require_visible(state, operations.resolve_across_contexts(state, subject_ref, lives), lives)
@@ -249,7 +252,7 @@ async def get_version(
     deleted: Flag = "",
 ) -> api.SubjectVersionBody:
     # GET /subjects/{subject}/versions/{version}
-    """One version, or the latest."""
+    """Return one version, or the latest."""
     state, row = await operations.find_version(subject, version, context, deleted=is_true(deleted))
     operations.note_dependency(parse_subject(subject, context), row.subject.key)
     style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
@@ -266,7 +269,7 @@ async def get_version_text(
     deleted: Flag = "",
 ) -> Response[Any]:
     # GET /subjects/{subject}/versions/{version}/schema
-    """The text of one version."""
+    """Return the text of one version."""
     state, row = await operations.find_version(subject, version, context, deleted=is_true(deleted))
     operations.note_dependency(parse_subject(subject, context), row.subject.key)
     return text_response(await operations.render_version(state, row, format) or text_out(state, row.schema))
@@ -287,7 +290,7 @@ async def list_referrers(
     limit: Limit = "",
 ) -> list[int]:
     # GET /subjects/{subject}/versions/{version}/referencedby
-    """Ids of schemas that refer to a version, ascending."""
+    """Return the ids of schemas that refer to a version, ascending."""
     await operations.registry.fresh_state()
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     state, target = await operations.find_version(subject, version, context, deleted=is_true(deleted))
@@ -302,7 +305,10 @@ async def delete_version(
     operations: InjectedOperations, subject: Subject, version: Version, context: Context = "", permanent: Flag = ""
 ) -> Response[int]:
     # DELETE /subjects/{subject}/versions/{version}
-    """Delete one version: first softly, then for good. The header Stele-Warning says where its records were seen."""
+    """Delete one version: first softly, then permanently.
+
+    The header Stele-Warning shows where its records were seen.
+    """
     ordinal = parse_version(version)
     _, subject_ref = await operations.resolve_subject(subject, context, Operation.DELETE)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
@@ -353,7 +359,7 @@ async def check_against_all(
     verbose: Flag = "",
 ) -> api.CompatibilityCheckResponse:
     # POST /compatibility/subjects/{subject}/versions
-    """Whether the schema in the body could be registered now."""
+    """Return whether the schema in the body could be registered now."""
     body = await read_schema_body(operations, request)
     _, subject_ref = await operations.resolve_subject(subject, context)
     operations.note_dependency(subject_ref, subject_ref.key, body)
@@ -376,7 +382,10 @@ async def check_against_version(
     verbose: Flag = "",
 ) -> api.CompatibilityCheckResponse:
     # POST /compatibility/subjects/{subject}/versions/{version}
-    """Whether the schema in the body is compatible with one version; a subject without versions takes anything."""
+    """Return whether the schema in the body is compatible with one version.
+
+    If the latest version is meant and there is none, the answer depends on the profile: compatible, or 404.
+    """
     body = await read_schema_body(operations, request)
     ordinal = parse_version(version)
     state, subject_ref = await operations.resolve_subject(subject, context)
@@ -392,7 +401,7 @@ async def check_against_version(
         try:
             return await _check_schema(operations, subject_ref.key, body, latest, normalize, verbose)
         except VersionNotFound:
-            # Somebody deleted it in the meantime: then another one is the latest, or none is.
+            # It was deleted in the meantime: another version is the latest one now, or there is none.
             state = await operations.registry.fresh_state()
             if _latest_number(state, subject_ref.key) == latest:
                 raise
@@ -426,7 +435,7 @@ async def _check_schema(
 )
 async def import_all(operations: InjectedOperations, request: Request[Any, Any, Any]) -> ImportResponse:
     # POST /subjects:import
-    """Import versions, keys, associations and exporters as another registry shows them, with ids and times kept."""
+    """Import versions, keys, associations and exporters of another registry, with their ids and times."""
     return await apply_import(operations, await read_first_value(request, ImportRequest))
 
 

@@ -1,1 +1,1 @@
-"""The endpoints, one file per noun."""
+"""Endpoints of the API, one file per topic."""

@@ -1,6 +1,6 @@
-"""Who may do what, and who programs are: the rules in force, why somebody may do something, and API keys.
+"""Access rules and API keys: the rules in force, explanations of decisions, and the keys of programs.
 
-Rules in the log can be changed. Nobody sees a key again after it was made.
+Only rules in the log can be changed. A key is shown only in the response that creates it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NewRule(msgspec.Struct, frozen=True):
 @get("/api/access/rules", opt=_MANAGE)
 async def list_access_rules(registry: InjectedRegistry) -> RuleList:
     # GET /api/access/rules
-    """List the rules in force, where each stands, and what is decided where none matches."""
+    """List the rules in force, the source of each, and the decision if no rule matches."""
     return await access_rules.list_rules(registry)
 
 
@@ -66,7 +66,7 @@ async def list_access_rules(registry: InjectedRegistry) -> RuleList:
 )
 async def add_access_rule(request: Request[Any, Any, Any], registry: InjectedRegistry) -> Response[AccessRuleInfo]:
     # POST /api/access/rules
-    """Add a rule; 201 if it was not there, else 200."""
+    """Add a rule; status 201 if it is new, else 200."""
     rule = parse_rule((await read_body(request, NewRule)).rule)
     is_new = await access_rules.add_rule(registry, rule, via="native")
     return Response(AccessRuleInfo(print_rule(rule), COLLECTION), status_code=201 if is_new else 200)
@@ -75,7 +75,7 @@ async def add_access_rule(request: Request[Any, Any, Any], registry: InjectedReg
 @delete("/api/access/rules", status_code=200, responses=_WRITING | _MISSING, opt=_MANAGE)
 async def remove_access_rule(registry: InjectedRegistry, rule: RuleText) -> AccessRuleInfo:
     # DELETE /api/access/rules?rule
-    """Remove a rule from the log; answers the rule."""
+    """Remove a rule from the log and return it."""
     parsed = parse_rule(rule)
     await access_rules.remove_rule(registry, parsed, via="native")
     return AccessRuleInfo(print_rule(parsed), COLLECTION)
@@ -91,7 +91,7 @@ async def explain_access(
     host: Host = "",
 ) -> AccessExplanation:
     # GET /api/access/explain?principal&group&operation&resource&host
-    """Show whether somebody may do something, and which rule says so."""
+    """Show whether a principal may do something, and which rule decides it."""
     principals = frozenset({principal, *(f"group:{name}" for name in group or ())})
     return await access_rules.explain_access(registry, principals, operation, parse_resource(resource), host)
 
@@ -103,7 +103,7 @@ _NO_KEY = {404: ResponseSpec(NativeError, description="No key has this id", gene
 
 
 class ApiKeyRequest(msgspec.Struct, frozen=True):
-    """A key to be made: who a request with it comes from, in which groups he is, and when it ends (null: never)."""
+    """An API key to create: the user that it authenticates, the user's groups, and when it expires (null: never)."""
 
     name: str
     groups: list[str] = []
@@ -113,7 +113,7 @@ class ApiKeyRequest(msgspec.Struct, frozen=True):
 @get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.LIST))
 async def list_keys(registry: InjectedRegistry) -> api_keys.ApiKeysOut:
     # GET /api/access/keys
-    """List all keys, or those of the caller, if he has no right to the others."""
+    """List all keys. A caller without the right to manage access gets only their own keys and those they created."""
     keys = await api_keys.list_api_keys(registry)
     is_manager = registry.access.allows(Operation.MANAGE_ACCESS, REGISTRY_RESOURCE)
     caller = CALLER.get().principal.name
@@ -134,7 +134,7 @@ async def list_keys(registry: InjectedRegistry) -> api_keys.ApiKeysOut:
 )
 async def create_key(request: Request[Any, Any, Any], registry: InjectedRegistry) -> api_keys.CreatedApiKey:
     # POST /api/access/keys
-    """Make a key. Its answer is the only one that shows it."""
+    """Create a key. Only this response shows it."""
     wanted = await read_body(request, ApiKeyRequest)
     key_id, stored, key = await api_keys.create_api_key(
         registry, wanted.name, wanted.groups, wanted.expires, via="native"
@@ -145,7 +145,7 @@ async def create_key(request: Request[Any, Any, Any], registry: InjectedRegistry
 @delete("/api/access/keys/{id:str}", status_code=200, opt=_MANAGE, responses=_NO_KEY)
 async def revoke_key(registry: InjectedRegistry, key_id: KeyId) -> api_keys.ApiKeyOut:
     # DELETE /api/access/keys/{id}
-    """Revoke a key: it is worth nothing from now on. Answers what it was."""
+    """Revoke a key, which is invalid from now on, and return its description."""
     key_id = decode_segment(key_id)
     stored = await api_keys.revoke_api_key(registry, key_id, via="native")
     return api_keys.ApiKeyOut(key_id, **_describe(stored))
@@ -170,4 +170,4 @@ ROUTES: Final = (
     create_key,
     revoke_key,
 )
-"""The endpoints about access to the registry, and about its API keys."""
+"""Endpoints of access to the registry and of API keys."""

@@ -1,4 +1,4 @@
-"""The changes in the log as an audit trail, page by page, and what was refused."""
+"""The audit trail of changes in the log, page by page, and the refused requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MostRefusals = Annotated[
     ),
 ]
 _OPTIONS = {**access(Operation.READ_AUDIT, Place.REGISTRY), VOLATILE: True}
-"""No page of the trail is kept in memory."""
+"""Options of the endpoints. Responses are not cached."""
 
 
 @get("/api/audit", responses={400: ERRORS[400], 422: ERRORS[422]}, opt=_OPTIONS)
@@ -54,7 +54,7 @@ async def list_refusals(
     registry: InjectedRegistry, text: Text = "", kind: Kind = "", most_refusals: MostRefusals = _USUAL_REFUSALS
 ) -> RefusalPage:
     # GET /api/refusals?text&kind&limit
-    """Show which registrations the policy refused, and which requests for want of a right, newest first."""
+    """Show the registrations that the policy refused and the requests without the required right, newest first."""
     limit = parse_whole_number("limit", most_refusals, 1, MOST_REFUSALS)
     return await asyncio.to_thread(read_refusals, registry.audit, text.strip(), kind, limit)
 
@@ -63,4 +63,4 @@ ROUTES: Final = (
     read_audit,
     list_refusals,
 )
-"""The endpoints about the audit trail."""
+"""Endpoints of the audit trail."""

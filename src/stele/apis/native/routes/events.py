@@ -1,7 +1,7 @@
-"""Changes of the registry as CloudEvents, and how far their delivery to subscribers is.
+"""Changes of the registry as CloudEvents, and the progress of their delivery to subscribers.
 
-Events are read page by page, by waiting for the next ones, or as a stream to a browser. Subscriptions are made and
-changed in the CNCF API (`/subscriptions`); here each has its state and a switch.
+Clients read events page by page, wait for the next ones, or get a stream in a browser. Subscriptions are created and
+changed in the CNCF API (`/subscriptions`); here each has its state and can be paused.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from stele.service.registry import Registry
 
 _MOST_SECONDS: Final = 300
 _BREATH_SECONDS: Final = 15.0
-"""How often a stream without events says that it is there."""
+"""Interval in seconds at which a stream without events sends a comment, to keep the connection open."""
 _SHARE_OF_LIMIT: Final = 0.8
-"""Of the time a request may take, a stream and a wait take this share: the client asks again by itself."""
+"""Share of the time limit of a request after which a stream or a wait ends. The client then sends the next request."""
 _STREAM: Final = "text/event-stream"
 
 After = Annotated[
@@ -62,7 +62,7 @@ OfSubject = Annotated[
 
 
 class EventsAnswer(msgspec.Struct, frozen=True):
-    """Events in order; next is the position to ask for next as `after`."""
+    """Events in order; next is the value of `after` for the next request."""
 
     events: list[CloudEvent]
     next: str
@@ -87,9 +87,9 @@ async def read_events(
     subject: OfSubject = "",
 ) -> Response[Any]:
     # GET /api/events?after&wait&limit&type&subject
-    """Show what was created, changed or deleted behind a position, as CloudEvents without data, oldest first.
+    """Show what was created, changed or deleted after a position, as CloudEvents without data, oldest first.
 
-    With `Accept: text/event-stream` they come as server-sent events, from `Last-Event-ID` on, else from now on.
+    With `Accept: text/event-stream` they are server-sent events, from `Last-Event-ID` on, else from now on.
     """
     source = find_base_uri(request, app_state.options.public_url)
     filters = [{"prefix": {"subject": subject}}] if subject else []
@@ -108,7 +108,7 @@ async def read_events(
 
 
 async def _find_start(registry: Registry, after: str) -> EventPosition:
-    """Return where a stream begins: behind the newest record, where the client does not say."""
+    """Return the position where a stream begins; after the newest record if the client names none."""
     if after:
         try:
             return parse_position(after)
@@ -126,7 +126,7 @@ async def _stream_events(
 ) -> AsyncIterator[ServerSentEventMessage]:
     clock = asyncio.get_running_loop().time
     yield ServerSentEventMessage(None, comment="events follow", retry=1000)
-    while True:  # the log is looked at once at least
+    while True:  # the log is read at least once
         page = await service.wait_for_events(registry, after, min(deadline - clock(), _BREATH_SECONDS), is_wanted)
         after = page.next
         if not page.events:
@@ -154,21 +154,21 @@ class SubscriptionsOut(msgspec.Struct, frozen=True):
 @get("/api/subscriptions", opt=_RIGHT)
 async def list_subscriptions(registry: InjectedRegistry) -> SubscriptionsOut:
     # GET /api/subscriptions
-    """Show how far each subscription is, what its sink last answered, and which events it refused."""
+    """Show the progress of each subscription, the last answer of its sink, and the events that the sink refused."""
     return SubscriptionsOut(await list_overviews(registry))
 
 
 @post("/api/subscriptions/{subscription:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
 async def pause_subscription(registry: InjectedRegistry, subscription: SubscriptionId) -> SubscriptionOverview:
     # POST /api/subscriptions/{subscription}/pause
-    """Send nothing more to a subscriber until it is resumed; it misses nothing."""
+    """Stop sending events to a subscriber until it is resumed. No event is lost."""
     return await change_state(registry, decode_segment(subscription), DeliveryState.PAUSED)
 
 
 @post("/api/subscriptions/{subscription:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
 async def resume_subscription(registry: InjectedRegistry, subscription: SubscriptionId) -> SubscriptionOverview:
     # POST /api/subscriptions/{subscription}/resume
-    """Send a subscriber everything since it was paused, and go on."""
+    """Send a subscriber all events since it was paused, and continue."""
     return await change_state(registry, decode_segment(subscription), DeliveryState.ACTIVE)
 
 
@@ -178,4 +178,4 @@ ROUTES: Final = (
     pause_subscription,
     resume_subscription,
 )
-"""The endpoints about events and their delivery."""
+"""Endpoints of events and their delivery."""

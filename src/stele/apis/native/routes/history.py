@@ -1,4 +1,4 @@
-"""How subjects came to be what they are: histories, fields, matrices, neighbours; and the atlas of a namespace."""
+"""History of subjects: versions, fields, compatibility matrices, neighbours; and the atlas of a namespace."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _ANSWERS = {
     422: ERRORS[422],
 }
 _TIMED = {**access(Operation.READ), VOLATILE: True}
-"""The answer has as many verdicts as there was time for, so the next one may have more."""
+"""Options of endpoints that compute verdicts until a time limit. The next response may have more of them."""
 
 
 @get("/api/history/{subject:str}", responses=_ANSWERS, opt=_TIMED)
@@ -128,7 +128,7 @@ async def show_lifelines(
     registry: InjectedRegistry, subject_name: SubjectName, limit: MostColumns = _USUAL_COLUMNS
 ) -> FieldLifelines:
     # GET /api/lifelines/{subject}?limit
-    """Show the fields of a subject through its versions: since when each is there, and when it changed."""
+    """Show the fields of a subject through its versions: when each was added, removed and changed."""
     most = parse_whole_number("limit", limit, 1, MOST_COLUMNS)
     return await get_lifelines(registry, _parse_subject(subject_name), limit=most)
 
@@ -141,7 +141,7 @@ async def show_matrix(
     policy: PolicyName = None,
 ) -> CompatibilityMatrix:
     # GET /api/matrix/{subject}?limit&policy
-    """Show which version of a subject reads data of which, and what a policy asks for."""
+    """Show which versions of a subject can read the data of which others, and which of these a policy requires."""
     most = parse_whole_number("limit", limit, 1, MOST_COMPARED)
     wanted = None if policy is None else find_policy(policy)
     return await get_matrix(registry, _parse_subject(subject_name), limit=most, policy=wanted)
@@ -152,7 +152,7 @@ async def show_neighbours(
     registry: InjectedRegistry, subject_name: SubjectName, version: VersionNumber = None, depth: Depth = "1"
 ) -> Neighbourhood:
     # GET /api/neighbours/{subject}?version&depth
-    """Show what a subject uses and what uses it, with the versions in use."""
+    """Show what a subject refers to and what refers to it, with the versions in the references."""
     number = None if version is None else parse_whole_number("version", version, 1, MAX_INT32)
     steps = parse_whole_number("depth", depth, 1, MOST_DEPTH)
     return await get_neighbourhood(registry, _parse_subject(subject_name), number, depth=steps)
@@ -169,7 +169,7 @@ async def show_atlas(
 
 
 def _parse_subject(name: str) -> SubjectKey:
-    """Return the subject of a name in a path. Raises `InvalidName`."""
+    """Return the subject that a path names. Raises `InvalidName`."""
     level = parse_level_name(decode_segment(name))
     if level.namespace is None or level.subject is None:
         raise InvalidName(decode_segment(name), "names no subject")
@@ -183,4 +183,4 @@ ROUTES: Final = (
     show_neighbours,
     show_atlas,
 )
-"""The endpoints about the history and surroundings of subjects."""
+"""Endpoints of the history and the neighbours of subjects."""

@@ -1,4 +1,4 @@
-"""The journal of the registry, page by page, and registered texts by their SHA-256: the feed other systems follow."""
+"""The journal of the registry, page by page, and registered texts by their SHA-256. Other systems follow this feed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def read_journal(
     subject: OfSubject = None,
 ) -> JournalPage:
     # GET /api/journal?after&limit&namespace&subject
-    """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
+    """Show the changes after a sequence number, oldest first: who changed what, when, and through which API."""
     records = parse_whole_number("limit", limit, 0, MOST_RECORDS)
     return await service.read_page(registry, parse_whole_number("after", after, 0, _LAST), records, namespace, subject)
 
@@ -62,7 +62,7 @@ async def read_journal(
 @get("/api/texts", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
 async def read_texts(registry: InjectedRegistry, digests: Digests = None) -> TextsAnswer:
     # GET /api/texts?sha256
-    """Show registered texts by their SHA-256, as the journal names them; what was purged is left out."""
+    """Show registered texts by their SHA-256, as the journal names them; purged texts are left out."""
     hashes = digests or []
     if len(hashes) > MOST_TEXTS:
         raise InvalidRequest(f"at most {MOST_TEXTS} texts at once")
@@ -83,4 +83,4 @@ ROUTES: Final = (
     read_journal,
     read_texts,
 )
-"""The endpoints about the journal."""
+"""Endpoints of the journal."""

@@ -1,4 +1,4 @@
-"""Policies of subjects, namespaces and the registry, exactly: what is in force, why, and what it is to be."""
+"""Policies of subjects, namespaces and the registry in full: the policy in force, its source, and changes of it."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _WRITING = ERRORS | {
 @get(_PATHS, responses=_READING, opt=access(Operation.READ))
 async def show_policy(registry: InjectedRegistry, name: Name = "") -> PolicyAnswer:
     # GET /api/policies/{name}
-    """Show the policy in force at a level, where it comes from, and what the level has of its own."""
+    """Show the policy in force at a level, where it comes from, and the level's own policy."""
     return await get_policy(registry, parse_level_name(decode_segment(name)))
 
 
 @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
 async def set_policy(request: Request[Any, Any, Any], registry: InjectedRegistry, name: Name = "") -> PolicyAnswer:
     # PUT /api/policies/{name}
-    """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
+    """Replace the own policy and ruleset of a level; other settings stay as they are."""
     wanted = await read_body(request, PolicyChange)
     return await change_policy(registry, parse_level_name(decode_segment(name)), wanted, via="native")
 
@@ -56,7 +56,7 @@ async def set_policy(request: Request[Any, Any, Any], registry: InjectedRegistry
 @delete(_PATHS, status_code=200, responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
 async def clear_policy(request: Request[Any, Any, Any], registry: InjectedRegistry, name: Name = "") -> PolicyAnswer:
     # DELETE /api/policies/{name}
-    """Leave policy and ruleset of a level to the level above; answers what is in force then."""
+    """Remove the own policy and ruleset of a level. Return what is in force then, from the level above."""
     return await change_policy(registry, parse_level_name(decode_segment(name)), PolicyChange(), via="native")
 
 
@@ -73,7 +73,7 @@ class RulesetsOut(msgspec.Struct, frozen=True):
 
 
 class Adoption(msgspec.Struct, frozen=True):
-    """The version to judge by; null takes the newest one installed."""
+    """The version of a ruleset to adopt; null takes the newest one installed."""
 
     version: int | None = None
 
@@ -110,7 +110,7 @@ async def adopt_ruleset(
     request: Request[Any, Any, Any], registry: InjectedRegistry, format_name: FormatName, name: RulesetName
 ) -> RulesetInfo:
     # PUT /api/rulesets/{format}/{ruleset}
-    """Judge schemas of a format by a version of a ruleset from now on."""
+    """Adopt a version of a ruleset: schemas of its format are judged by this version from now on."""
     version = (await read_body(request, Adoption)).version
     wanted = name if version is None else join_ruleset(name, version)
     await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, via="native")
@@ -125,4 +125,4 @@ ROUTES: Final = (
     report_differences,
     adopt_ruleset,
 )
-"""The endpoints about policies and rulesets."""
+"""Endpoints of policies and rulesets."""

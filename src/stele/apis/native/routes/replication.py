@@ -1,7 +1,7 @@
-"""Replication: what this server replicates, and what other registries read and write to replicate it.
+"""Replication: what this server replicates, and the endpoints that other registries use to replicate it.
 
-Each replication says what follows what and how far it is, and has a switch. Versions are read with everything they
-have, and replicas from others are taken in.
+Each replication shows its source, its target and its progress, and can be paused. Versions are read with all their
+attributes, and replicas from other registries are imported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReplicationsOut(msgspec.Struct, frozen=True):
 @get("/api/replications", opt=_READ)
 async def list_replications(registry: InjectedRegistry) -> ReplicationsOut:
     # GET /api/replications
-    """Show all replications, how far each one is, and what stands in its way."""
+    """Show all replications, the progress of each, and what blocks it."""
     return ReplicationsOut(await documents.list_replications(registry))
 
 
@@ -59,7 +59,7 @@ async def create_replication(
     request: Request[Any, Any, Any], app_state: InjectedState
 ) -> Response[ReplicationOverview]:
     # POST /api/replications
-    """Begin to follow another registry (`pull`), or to bring this one's changes there (`push`)."""
+    """Start to replicate another registry (`pull`), or to send this one's changes there (`push`)."""
     wanted = await read_body(request, Replication)
     if not app_state.options.public_url:
         raise InvalidRequest("this server has no public_url, which is the authority of its schemas: set it first")
@@ -70,28 +70,28 @@ async def create_replication(
 @get("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_READ)
 async def get_replication(registry: InjectedRegistry, replication: Name) -> ReplicationOverview:
     # GET /api/replications/{replication}
-    """Show one replication, how far it is, and what stands in its way."""
+    """Show one replication, its progress, and what blocks it."""
     return await documents.get_replication(registry, decode_segment(replication))
 
 
 @post("/api/replications/{replication:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
 async def pause_replication(registry: InjectedRegistry, replication: Name) -> ReplicationOverview:
     # POST /api/replications/{replication}/pause
-    """Replicate nothing more until it is resumed; it misses nothing."""
+    """Stop a replication until it is resumed. No change is lost."""
     return await documents.set_run_state(registry, decode_segment(replication), RunState.PAUSED)
 
 
 @post("/api/replications/{replication:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
 async def resume_replication(registry: InjectedRegistry, replication: Name) -> ReplicationOverview:
     # POST /api/replications/{replication}/resume
-    """Replicate everything since it was paused, and go on."""
+    """Replicate all changes since it was paused, and continue."""
     return await documents.set_run_state(registry, decode_segment(replication), RunState.RUNNING)
 
 
 @delete("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_RIGHT)
 async def delete_replication(registry: InjectedRegistry, replication: Name) -> None:
     # DELETE /api/replications/{replication}
-    """End a replication; what it brought stays, closed to others until its mode is changed."""
+    """Delete a replication. Replicated subjects stay, and refuse other writers until their mode is changed."""
     await documents.delete_replication(registry, decode_segment(replication))
 
 
@@ -118,7 +118,7 @@ async def read_all_versions(request: Request[Any, Any, Any], app_state: Injected
 )
 async def import_replicas(request: Request[Any, Any, Any], registry: InjectedRegistry) -> api.ImportAnswer:
     # POST /api/versions/import
-    """Take in replicas of versions of other registries, and carry out what became of these; twice is harmless."""
+    """Import replicas of versions of other registries, with their changes of state. It can be repeated."""
     return await import_versions(registry, await read_body(request, api.ReplicaImportRequest))
 
 
@@ -132,4 +132,4 @@ ROUTES: Final = (
     read_all_versions,
     import_replicas,
 )
-"""The endpoints about replications, and those by which others replicate the registry."""
+"""Endpoints of replications, and those by which others replicate the registry."""

@@ -1,4 +1,4 @@
-"""Questions about schema texts: check, conversion, inference, diff and lint. Nothing is registered."""
+"""Operations on schema texts: check, conversion, inference, diff and lint. Nothing is registered."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 RULESET_HEADER = "Stele-Ruleset"
-"""Header that names the ruleset which decided, with its version; absent where nothing was compared."""
+"""Header with the name and version of the ruleset that was applied; absent if nothing was compared."""
 
 
 async def _answer_body(
     registry: Registry, request: Request[Any, Any, Any], shape: type[Q], answer: Callable[[Q], A]
 ) -> A:
-    """Return the answer to a body of this shape; a long body is decoded and answered in a process of its own."""
+    """Return the answer to a body of this shape. A long body is decoded and answered in a separate process."""
     body, processes = await read_bytes(request), registry.stateless_processes
     if processes is not None and processes.takes_input(len(body)):
         return await registry.run_stateless(processes.run_call, partial(_decode_and_answer, body, shape, answer))
@@ -53,7 +53,7 @@ def _decode_and_answer(body: bytes, shape: type[Q], answer: Callable[[Q], A]) ->
 
 
 def _post_question(path: str, shape: type) -> post:
-    """Return the decorator of an endpoint that anybody may ask, with a body of this shape."""
+    """Return the decorator of a POST endpoint that requires no right, with a body of this shape."""
     return post(path, status_code=200, operation_class=openapi_body(shape), responses=ERRORS, opt=NO_RIGHT_NEEDED)
 
 
@@ -88,14 +88,14 @@ async def diff_schemas(request: Request[Any, Any, Any], registry: InjectedRegist
 @_post_question("/api/lint", LintRequest)
 async def lint_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> LintAnswer:
     # POST /api/lint
-    """Advice on a schema that is valid, without registering anything."""
+    """Return advice on a valid schema, without registering anything."""
     return await _answer_body(registry, request, LintRequest, partial(lints.lint_schema, limits=registry.limits))
 
 
 @_post_question("/api/convert", ConvertRequest)
 async def convert_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ConvertAnswer:
     # POST /api/convert
-    """Return a schema in another language, and what it does not say there."""
+    """Return a schema in another language, and what is lost there."""
     return await _answer_body(
         registry, request, ConvertRequest, partial(conversions.convert_schema, limits=registry.limits)
     )
@@ -104,14 +104,14 @@ async def convert_schema(request: Request[Any, Any, Any], registry: InjectedRegi
 @_post_question("/api/infer", InferRequest)
 async def infer_schema(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ConvertAnswer:
     # POST /api/infer
-    """Return a schema made from samples of its data."""
+    """Return a schema inferred from samples of its data."""
     return await _answer_body(registry, request, InferRequest, conversions.infer_schema)
 
 
 @_post_question("/api/example", SchemaRequest)
 async def show_example(request: Request[Any, Any, Any], registry: InjectedRegistry) -> ExampleAnswer:
     # POST /api/example
-    """Return a small datum that fits a schema."""
+    """Return a small example value that is valid under a schema."""
     return await _answer_body(
         registry, request, SchemaRequest, partial(conversions.make_example, limits=registry.limits)
     )
@@ -135,4 +135,4 @@ ROUTES: Final = (
     show_example,
     list_fields,
 )
-"""The endpoints about texts: within the registry's limits, by its ruleset versions and its treatment of doubt."""
+"""Endpoints of schema texts. They apply the registry's limits, ruleset versions and setting for undecided changes."""

@@ -1,4 +1,4 @@
-"""What censuses found in data at rest, place by place, and what deleting a version would meet."""
+"""Results of censuses of stored data, location by location, and the effects of deleting a version."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def list_usage(
     subject: OfSubject = None,
 ) -> UsagePage:
     # GET /api/usage?after&limit&namespace&subject
-    """Show the last census of every place, by name; of a namespace or subject, those with its records."""
+    """Show the last census of every location, by name; for a namespace or subject, of locations with its records."""
     return await app_state.usage.list_places(
         after, parse_whole_number("limit", limit, 1, MOST_PLACES), namespace=namespace, subject=subject
     )
@@ -69,7 +69,7 @@ async def list_usage(
 @get("/api/usage/{place:str}", responses=_MISSING, opt=access(Operation.READ, Place.INSIDE))
 async def show_usage(app_state: InjectedState, place: PlaceName) -> LocationUsage:
     # GET /api/usage/{place}
-    """Show the last census of a place."""
+    """Show the last census of a location."""
     return await app_state.usage.get_place(decode_segment(place))
 
 
@@ -81,7 +81,7 @@ async def show_usage(app_state: InjectedState, place: PlaceName) -> LocationUsag
 )
 async def record_usage(request: Request[Any, Any, Any], app_state: InjectedState, place: PlaceName) -> LocationUsage:
     # PUT /api/usage/{place}
-    """Record a census of a place, instead of the one before."""
+    """Store a census of a location in place of the previous one."""
     census = await read_body(request, CensusRecord)
     return await app_state.usage.record_census(decode_segment(place), census, via="native")
 
@@ -94,7 +94,7 @@ async def record_usage(request: Request[Any, Any, Any], app_state: InjectedState
 )
 async def forget_usage(request: Request[Any, Any, Any], app_state: InjectedState, place: PlaceName) -> LocationUsage:
     # DELETE /api/usage/{place}
-    """Forget a place; answers what was recorded of it."""
+    """Delete the census of a location, and return it."""
     return await app_state.usage.forget_place(decode_segment(place), via="native")
 
 
@@ -103,7 +103,7 @@ async def foresee_deletion(
     app_state: InjectedState, subject_name: SubjectName, version: Number = None
 ) -> DeletionPreview:
     # GET /api/deletions/{subject}?version
-    """Show which versions deleting a subject, or one version, would take, and where their records were seen."""
+    """Show which versions would be deleted with a subject or one version, and where their records were seen."""
     level = parse_level_name(decode_segment(subject_name))
     if level.namespace is None or level.subject is None:
         raise InvalidName(decode_segment(subject_name), "names no subject")
@@ -118,4 +118,4 @@ ROUTES: Final = (
     forget_usage,
     foresee_deletion,
 )
-"""The endpoints about usage."""
+"""Endpoints of usage."""

@@ -1,6 +1,6 @@
 """AVRO-1124: groups of schemas whose ids are opaque strings.
 
-`groups` before the name of a group is a literal in POST only; in GET it is a group like any other.
+In POST, `groups` before the name of a group is a literal. In GET it is a group like any other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LATEST = "latest"
 
 
 class RegistrationForm(msgspec.Struct):
-    """Form that registers a schema: text, the group's model from now on, whether to skip the check."""
+    """Form that registers a schema: text, new compatibility model of the group, and whether to skip the check."""
 
     schema: str
     compatibility_model: str = ""
@@ -86,7 +86,7 @@ async def register_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group = "groups"
 ) -> str:
     # POST /avro1124/schemas/groups/{group}
-    """Register a schema, with its group if that is new, and answer its id."""
+    """Register a schema and return its id; create the group if it does not exist."""
     form = await read_form(request)
     if not form.get("schema", "").strip():
         raise InvalidRequest("the form has no field 'schema'")

@@ -1,4 +1,4 @@
-"""schema-repo's browser: the reads of the API as HTML pages; and status and config of the server."""
+"""schema-repo's browser, which shows the reading API as HTML pages; and status and config of the server."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def browse_schema(
 @get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT, opt=NO_RIGHT_NEEDED | {VOLATILE: True})
 async def get_status(operations: InjectedOperations) -> Response[str]:
     # GET /schema-repo-admin/status
-    """Return whether the store answers."""
+    """Return status and version of the server; 503 if the store does not respond."""
     try:
         await operations.registry.read_log(operations.registry.state.seq, 1)
     except StoreError as error:
@@ -115,7 +115,7 @@ async def get_server_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], include_defaults: IncludeDefaults = ""
 ) -> Response[str]:
     # GET /schema-repo-admin/config
-    """Return the operator's options of these dialects, or with defaults all, as Java properties."""
+    """Return the options that the operator set for these dialects, or all with defaults, as Java properties."""
     shape = choose_media_type(request, TEXT, HTML)
     properties = _options_as_properties(operations.options)
     if include_defaults.lower() != "true":
@@ -138,7 +138,7 @@ def _options_as_properties(options: SchemaRepoOptions) -> dict[str, str]:
 
 
 def _browser_root(request: Request[Any, Any, Any]) -> str:
-    """Return the path of the browser that a request came to."""
+    """Return the root path of the browser in a request."""
     prefix = "/avro1124" if request.scope["path"].startswith("/avro1124/") else ""
     return f"{prefix}/schema-repo-browser"
 

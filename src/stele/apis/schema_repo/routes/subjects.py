@@ -54,7 +54,7 @@ async def list_subjects(operations: InjectedOperations, request: Request[Any, An
 @get(_below_mounts("/{subject:str}"), **_READ, opt=access(Operation.LIST))
 async def has_subject(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}
-    """Answer with nothing if the subject exists."""
+    """Return an empty body if the subject exists."""
     await operations.get_subject(decode_segment(subject))
     return ""
 
@@ -67,7 +67,7 @@ async def has_subject(operations: InjectedOperations, subject: SubjectName) -> s
 )
 async def create_subject(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}
-    """Create a subject with this config and answer its name; an existing one keeps its config."""
+    """Create a subject with this config and return its name; an existing one keeps its config."""
     await operations.create_subject(decode_segment(subject), await read_form(request))
     return decode_segment(subject)
 
@@ -96,7 +96,7 @@ async def get_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[Any]:
     # GET /schema-repo/{subject}/latest
-    """Return the newest schema after its id and a tab."""
+    """Return the id of the newest schema, a tab, and its text."""
     choose_media_type(request, TEXT)
     schema_id, text = await operations.get_latest(decode_segment(subject))
     return _text_response(format_entry(schema_id, "").encode() + text, TEXT)
@@ -123,14 +123,14 @@ async def is_integral(operations: InjectedOperations, subject: SubjectName) -> s
 @post(_below_mounts("/{subject:str}/schema"), **_WITH_SCHEMA, opt=access(Operation.READ))
 async def find_id(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # POST /schema-repo/{subject}/schema
-    """Return the id of a schema."""
+    """Return the id of a schema by its text."""
     return await operations.find_id(decode_segment(subject), await read_text(request))
 
 
 @put(_below_mounts("/{subject:str}/register"), **_WITH_SCHEMA, opt=access(Operation.REGISTER))
 async def register_schema(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}/register
-    """Register a schema and answer its id, the old one if it is registered already."""
+    """Register a schema and return its id; a registered schema keeps its id."""
     return await operations.register_schema(decode_segment(subject), await read_text(request))
 
 
@@ -146,7 +146,7 @@ async def register_if_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, latest: LatestId = ""
 ) -> str:
     # PUT /schema-repo/{subject}/register_if_latest/{latest}
-    """Register a schema if the newest one still has that id."""
+    """Register a schema if the newest one has the expected id."""
     return await operations.register_if_latest(
         decode_segment(subject), await read_text(request), decode_segment(latest)
     )

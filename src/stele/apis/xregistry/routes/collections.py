@@ -76,7 +76,7 @@ async def _change_groups(
 @delete("/schemagroups", **DELETE, opt=access(Operation.DELETE, Place.INSIDE))
 async def delete_groups(operations: InjectedOperations, request: Request[Any, Any, Any]) -> None:
     # DELETE /schemagroups
-    """Delete the groups in the request with their schemas; all without a body."""
+    """Delete the groups in the request with their schemas; without a body, all groups."""
     _require_no_epoch(operations)
     body = await read_optional_map(request)
 
@@ -108,7 +108,7 @@ def _require_no_epoch(operations: InjectedOperations) -> None:
 
 
 def check_deleted(update: RequestUpdate, body: Members, singular: str, name: str, epoch: int, xid: str) -> None:
-    """Raise `RegistryError` unless id and epoch of an entity in a request that deletes are those of the entity."""
+    """Raise `RegistryError` unless id and epoch of an entity to delete match those in the request."""
     if f"{singular}id" in body:
         require_same_id(singular, parse_value(body[f"{singular}id"]), name, xid)
     update.check_epoch(body, epoch, xid)
@@ -241,7 +241,7 @@ async def _change_schemas(
 @delete(_SCHEMAS, **DELETE, opt=access(Operation.DELETE, Place.INSIDE))
 async def delete_schemas(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> None:
     # DELETE /schemagroups/{group}/schemas
-    """Delete the schemas in the request with their versions; all of the group without a body."""
+    """Delete the schemas in the request with their versions; without a body, all schemas of the group."""
     _require_no_epoch(operations)
     identifier = read_group_id(group)
     body = await read_optional_map(request)
@@ -266,7 +266,7 @@ async def delete_schemas(operations: InjectedOperations, request: Request[Any, A
 
 
 def _read_meta(members: Members, xid: str) -> Members:
-    """Return the meta entity of a schema that is deleted; whatever else stands there says nothing."""
+    """Return the meta entity in a request that deletes a schema; {} if it is no object."""
     try:
         return read_members(members.get("meta", b"{}"), "meta", xid)
     except RegistryError:

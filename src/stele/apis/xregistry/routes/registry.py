@@ -22,7 +22,7 @@ from stele.core.access import Operation
 @get("/", **READ, opt=access(Operation.LIST, Place.LIST))
 async def get_registry(operations: InjectedOperations) -> Response[Any]:
     # GET /
-    """Return the registry, with the members that `inline` names in full."""
+    """Return the registry. Members that `inline` names are shown in full."""
     return json_response(await operations.describe_registry())
 
 
@@ -78,14 +78,14 @@ async def post_groups_by_type(operations: InjectedOperations, request: Request[A
 @get("/capabilities", **READ, opt=NO_RIGHT_NEEDED)
 async def get_capabilities(operations: InjectedOperations) -> Response[Any]:
     # GET /capabilities
-    """Return what the server can do."""
+    """Return the capabilities of the server."""
     return json_response(await operations.describe_configuration("capabilities"))
 
 
 @get("/capabilitiesoffered", **READ, opt=NO_RIGHT_NEEDED)
 async def get_offered_capabilities(operations: InjectedOperations) -> Response[Any]:
     # GET /capabilitiesoffered
-    """Return what each capability can be."""
+    """Return the possible values of each capability."""
     return json_response(build_offered_capabilities(await operations.describe_configuration("capabilities")))
 
 
@@ -99,7 +99,7 @@ async def get_model(operations: InjectedOperations) -> Response[Any]:
 @get("/modelsource", **READ, opt=NO_RIGHT_NEEDED)
 async def get_model_source(operations: InjectedOperations) -> Response[Any]:
     # GET /modelsource
-    """Return what the model has beside what the core specification says."""
+    """Return the extensions of the core specification's model."""
     return json_response(await operations.describe_configuration("modelsource"))
 
 

@@ -1,4 +1,4 @@
-"""Schemas, their meta entities and their versions: documents, and their metadata behind `$details`."""
+"""Schemas, their meta entities and their versions: documents, and their metadata under `$details`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VERSION = f"{_VERSIONS}/{{version:str}}"
 
 
 def _read_plain_id(segment: str) -> str:
-    """Return the id of a schema whose metadata are not asked for. Raises `RegistryError` (`bad_details`)."""
+    """Return the id of a schema in a path without `$details`. Raises `RegistryError` (`bad_details`)."""
     identifier, has_details = split_details(segment)
     if has_details:
         raise RegistryError("bad_details")
@@ -119,7 +119,7 @@ async def _change_schema(
 async def _describe_written_schema(
     operations: InjectedOperations, group: str, identifier: str, versions: list[str], *, is_new: bool
 ) -> Response[Any]:
-    """Return the metadata of a schema after a request that made those versions of it."""
+    """Return the metadata of a schema after a request that wrote these versions of it."""
     answer = await operations.describe_schema(group, identifier)
     _, view, entity = await operations.get_schema(group, identifier)
     headers = {"Content-Location": version_url(view, entity, versions[-1])} if versions else {}
@@ -191,7 +191,7 @@ async def delete_schema(operations: InjectedOperations, group: Group, schema: Sc
 @get(_META, **READ, opt=access(Operation.READ))
 async def get_meta(operations: InjectedOperations, group: Group, schema: Schema) -> Response[Any]:
     # GET /schemagroups/{group}/schemas/{schema}/meta
-    """Return what describes a schema as a whole."""
+    """Return the meta entity of a schema."""
     return json_response(await operations.describe_meta(read_group_id(group), _read_plain_id(schema)))
 
 
@@ -200,7 +200,7 @@ async def put_meta(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
 ) -> Response[Any]:
     # PUT /schemagroups/{group}/schemas/{schema}/meta
-    """Replace what describes a schema as a whole."""
+    """Replace the meta entity of a schema."""
     return await _change_meta(operations, request, group, schema, patch=False)
 
 
@@ -209,7 +209,7 @@ async def patch_meta(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
 ) -> Response[Any]:
     # PATCH /schemagroups/{group}/schemas/{schema}/meta
-    """Change what describes a schema as a whole."""
+    """Change the meta entity of a schema."""
     return await _change_meta(operations, request, group, schema, patch=True)
 
 
@@ -288,7 +288,7 @@ async def delete_versions(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group, schema: Schema
 ) -> None:
     # DELETE /schemagroups/{group}/schemas/{schema}/versions
-    """Delete the versions in the request, all without a body; the schema goes with the last one."""
+    """Delete the versions in the request; without a body, all. The schema is deleted with its last version."""
     place, identifier = read_group_id(group), _read_plain_id(schema)
     chosen = _require_known_default(operations)
     if operations.flags.epoch is not None:
@@ -380,7 +380,7 @@ async def _change_version(
 @delete(_VERSION, **DELETE, opt=access(Operation.DELETE))
 async def delete_version(operations: InjectedOperations, group: Group, schema: Schema, version: VersionId) -> None:
     # DELETE /schemagroups/{group}/schemas/{schema}/versions/{version}
-    """Delete a version; the schema goes with the last one."""
+    """Delete a version. The schema is deleted with its last version."""
     place, identifier = read_group_id(group), _read_plain_id(schema)
     version_id = split_details(version)[0]
     chosen = _require_known_default(operations)

@@ -1,17 +1,17 @@
-"""Data rules, run: conditions, transformations, migrations and encryption, by the rule set of a schema.
+"""Runs data rules: conditions, transformations, migrations and encryption, from the rule set of a schema.
 
     serialize = AvroSerializer(registry, use_latest=True, rules=Rules({"secret": "…"}))
 
-Rules run only where a serializer or deserializer was given `rules`. Their expressions are evaluated within
-`ExpressionLimits`, in a process of its own, unless one trusts a rule; `sign_rule` and `SignedBy` (module `signatures`)
-say which those are.
+Rules run only if a serializer or deserializer was given `rules`. Their expressions are evaluated within
+`ExpressionLimits` in a separate process, unless the application trusts the rule. `sign_rule` and `SignedBy` (module
+`signatures`) mark rules as trusted.
 
-Types of rules are CEL, CEL_FIELD, JSONATA, ENCRYPT and ENCRYPT_PAYLOAD, actions NONE, ERROR and DLQ; more come in by
-the entry point group `stele.rules`, where the built-in types stand as well. What they need:
+Types of rules are CEL, CEL_FIELD, JSONATA, ENCRYPT and ENCRYPT_PAYLOAD; actions are NONE, ERROR and DLQ. The entry
+point group `stele.rules` adds more; the built-in types are registered there as well. The required libraries:
 `pip install 'stele-registry[rules]'`.
 
-What is not here: the functions and types for decimals and variants that Confluent's newest clients give expressions,
-and checks written beside fields (`confluent:rules`).
+Not supported: the functions and types for decimals and variants in expressions of Confluent's newest clients, and
+checks written beside fields (`confluent:rules`).
 """
 
 from stele.client.serdes.rules.engine import GROUP, Override, RuleEngine, Rules

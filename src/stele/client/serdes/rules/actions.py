@@ -25,9 +25,9 @@ from stele.protocol.confluent import Rule
 RULE_HEADER: Final = "__rule.name"
 """Header of dead letters with the name of the rule that failed."""
 TOPIC: Final = "dlq.topic"
-"""Setting, or parameter of a rule: where dead letters go."""
+"""Setting, or parameter of a rule: the topic of dead letters."""
 REDACTED: Final = "<REDACTED>"
-"""What stands in dead letters for values that would have been encrypted."""
+"""Replacement in dead letters for values that would have been encrypted."""
 REDACT_TYPES: Final = "dlq.redact.rule.types"
 """Setting: types of rules, separated by commas, whose tagged fields are not shown in dead letters."""
 
@@ -35,29 +35,33 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 class NoneAction(RuleAction):
-    """Go on with the value as it was before the rule."""
+    """Continues with the value before the rule."""
 
     def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
-        """See `RuleAction`."""
+        """Do nothing."""
 
 
 class ErrorAction(RuleAction):
-    """Raise the failure."""
+    """Raises the failure."""
 
     def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
-        """See `RuleAction`."""
+        """Raise the failure, or a `RuleFailed` after a success."""
         raise failure or context.rule_failure("its action after a success is an error")
 
 
 class DeadLetterAction(RuleAction):
-    """Hand the record as it came to another topic, then raise the failure.
+    """Sends the record as it came to another topic, then raises the failure.
 
-    Bytes go as they are, everything else as JSON, with the fields that rules of the phase would encrypt made
-    unreadable. A whole payload that would have been encrypted has no such fields and goes in the clear.
+    Bytes are sent unchanged. Texts are sent as UTF-8, 64-bit integers and floats as 8 bytes, everything else as JSON.
+    In JSON, the fields that rules of the phase would encrypt are redacted. A whole payload that would have been
+    encrypted has no such fields and is sent unencrypted.
     """
 
     def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
-        """See `RuleAction`. Raises `RuleFailed` where no topic is named and nobody takes dead letters, too."""
+        """Send the dead letter, then raise the failure.
+
+        Raises `RuleFailed`, too, when no topic is set or no receiver of dead letters is given.
+        """
         topic = self.tools.config.get(TOPIC) or context.find_parameter(TOPIC)
         send = self.tools.dead_letters
         if not topic or send is None:
@@ -97,7 +101,7 @@ class DeadLetterAction(RuleAction):
 
 
 BUILT_IN: Final[Mapping[str, type[RuleAction]]] = {"NONE": NoneAction, "ERROR": ErrorAction, "DLQ": DeadLetterAction}
-"""The actions that are always there."""
+"""The built-in actions, by name."""
 
 
 def _redact_value(place: FieldLocation, value: Any) -> Any:

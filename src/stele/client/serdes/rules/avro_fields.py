@@ -13,9 +13,10 @@ TAGS = "confluent:tags"
 
 
 def avro_walk(schema: AvroSchema) -> Walk:
-    """Visits every value of a schema that is not a record, array or map and stands in a field of a record.
+    """Return the walk over a value's fields.
 
-    Nulls are visited; fields a dict leaves out are not.
+    It visits every value that is not a record, array or map and belongs to a field of a record. Nulls are visited;
+    fields that a dict leaves out are not.
     """
 
     def walk(context: RuleContext, visit: Visit, value: Any) -> Any:
@@ -56,14 +57,14 @@ class _Walker:
         try:
             index, inner = choose_branch(node, value)
         except DatumMismatch:
-            return value  # the encoder will say so
+            return value  # the encoder will report it
         result = self.walk_value(node.branches[index], inner, place)
         if inner is value:
             return result
         return self._walk_named_type(node, index, value[0], result)
 
     def _walk_named_type(self, node: AvroUnion, index: int, name: str, value: Any) -> Any:
-        """A value with its branch, which stays while the value fits it."""
+        """Return a union value with its branch name, or the bare value if it no longer fits the branch."""
         try:
             choose_branch(AvroUnion((node.branches[index],)), value)
         except DatumMismatch:

@@ -1,8 +1,8 @@
 """Rules of the types CEL and CEL_FIELD: expressions in the Common Expression Language.
 
-`CEL` sees the whole value as `message`, `CEL_FIELD` one field as `value`, with `fullName`, `name`, `typeName`, `tags`
-and the record around it as `message`; both know the time as `now`. `guard ; expression` runs the expression only where
-the guard holds.
+`CEL` sees the whole value as `message`. `CEL_FIELD` sees one field as `value`, with `fullName`, `name`, `typeName`,
+`tags`, and the enclosing record as `message`. In both, `now` is the time. `guard ; expression` runs the expression only
+if the guard holds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ require_library("celpy")
 
 
 class CelExecutor(RuleExecutor):
-    """Type CEL."""
+    """Runs rules of type CEL."""
 
     def run(self, context: RuleContext, value: Any) -> Any:
-        """See `RuleExecutor`."""
+        """Evaluate the rule's expression on the whole value; see `RuleExecutor.run`."""
         answer = _evaluate_rule(context, {"message": value})
         if context.rule.kind == "CONDITION":
             return not answer.applies or answer.value
@@ -33,10 +33,10 @@ class CelExecutor(RuleExecutor):
 
 
 class CelFieldExecutor(FieldExecutor):
-    """Type CEL_FIELD: fields of primitive types, one by one."""
+    """Runs rules of type CEL_FIELD on fields of primitive types, one by one."""
 
     def visit(self, context: RuleContext) -> Visit:
-        """See `FieldExecutor`."""
+        """Return the function that evaluates the rule's expression on one field."""
 
         def apply(place: FieldLocation, value: Any) -> Any:
             if not place.type.is_primitive:
@@ -63,7 +63,7 @@ def _bind_names(place: FieldLocation, value: Any) -> dict[str, Any]:
 
 
 def _evaluate_rule(context: RuleContext, names: dict[str, Any]) -> Answer:
-    """The answer to a rule's expression, given the variables that it mentions."""
+    """Return the result of a rule's expression, given the variables that it mentions."""
     expression = context.rule.expr or ""
     if not expression.strip():
         raise context.rule_failure("it has no expression")

@@ -1,8 +1,8 @@
-"""Encryption with data keys, byte for byte as the vendor's clients do it by Tink.
+"""Encryption with data keys, byte for byte as the vendor's clients do it with Tink.
 
-A key is kept in Tink's message of its algorithm (see `stele.wire.kms.new_material`). AES-GCM puts a nonce of 12 bytes
-in front and the tag behind; AES-SIV, which gives equal texts equal ciphers, puts its 16 bytes in front. Nothing is
-authenticated beside the text.
+A key is stored as the Tink message of its algorithm (see `stele.wire.kms.new_material`). AES-GCM writes a nonce of
+12 bytes before the ciphertext and the tag after it. AES-SIV is deterministic: equal texts have equal ciphertexts. It
+writes its 16 bytes before the ciphertext. There is no additional authenticated data.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _BYTES: Final = 2
 
 
 class Cipher(NamedTuple):
-    """Both directions of one key. decrypt raises `DecodeError` for what was not encrypted with it."""
+    """Both directions of one key. `decrypt` raises `DecodeError` for bytes that were not encrypted with it."""
 
     encrypt: Callable[[bytes], bytes]
     decrypt: Callable[[bytes], bytes]
 
 
 def make_cipher(algorithm: str, material: bytes) -> Cipher:
-    """The cipher of a data key. Raises `DecodeError` for material that is none of the algorithm."""
+    """Return the cipher of a data key. Raises `DecodeError` for material that does not fit the algorithm."""
     key = _decode_key(material, 2 if algorithm == "AES256_SIV" else 3)
     try:
         return _make_siv(AESSIV(key)) if algorithm == "AES256_SIV" else _make_gcm(AESGCM(key))
@@ -66,7 +66,7 @@ def _with_decode_errors(decrypt: Callable[[bytes], bytes]) -> Callable[[bytes], 
 
 
 def _decode_key(material: bytes, number: int) -> bytes:
-    """The field of a Tink key message that has the key: 3 for AES-GCM, 2 for AES-SIV; others are skipped."""
+    """Return the field of a Tink key message that holds the key: 3 for AES-GCM, 2 for AES-SIV. Skip other fields."""
     at = 0
     while at < len(material):
         tag, at = _decode_varint(material, at)

@@ -1,11 +1,11 @@
-"""Rules of the types ENCRYPT and ENCRYPT_PAYLOAD: fields with certain tags, or whole payloads, under data keys.
+"""Rules of the types ENCRYPT and ENCRYPT_PAYLOAD: encrypt tagged fields, or whole payloads, with data keys.
 
 A KEK, named by parameter `encrypt.kek.name`, is a key of a key management service (`encrypt.kms.type`,
-`encrypt.kms.key.id`). It wraps the data keys of a subject, which the registry keeps. The first writer makes both where
-they are missing; with a KEK that is shared the registry makes and unwraps the data keys instead.
+`encrypt.kms.key.id`). It wraps the data keys of a subject, which the registry stores. The first writer creates a
+missing KEK and data key. With a shared KEK the registry creates and unwraps the data keys instead.
 
-Encrypted text stays text, in base64. With `encrypt.dek.expiry.days` data keys are replaced when they are so old, and
-what is encrypted begins with 00 and the number of its key's version, four bytes.
+Encrypted text stays text, in base64. With `encrypt.dek.expiry.days` a data key is replaced when it reaches that age. An
+encrypted value then begins with 00 and the version number of its key, four bytes.
 
 Source: docs/protocols/data-rules.md.
 """
@@ -49,7 +49,10 @@ T = TypeVar("T")
 
 
 class EncryptionPlan(NamedTuple):
-    """What a rule wants of its data key."""
+    """A rule's parameters for its data key: KEK, KMS key, algorithm, and days until the data key expires.
+
+    `days` is 0 for a data key that does not expire.
+    """
 
     kek: str
     kms_type: str
@@ -59,7 +62,7 @@ class EncryptionPlan(NamedTuple):
 
     @classmethod
     def of(cls, context: RuleContext) -> EncryptionPlan:
-        """The parameters of a rule. Raises `RuleFailed` for those that make no sense."""
+        """Return the parameters of a rule. Raises `RuleFailed` for missing or invalid ones."""
         kek = context.find_parameter(KEK_NAME)
         if not kek:
             raise context.rule_failure(f"no parameter {KEK_NAME} names a KEK")
@@ -81,26 +84,26 @@ _ALGORITHMS: Final[dict[str, Algorithm]] = {
 
 
 class PayloadExecutor(RuleExecutor):
-    """Type ENCRYPT_PAYLOAD, a rule for encodings."""
+    """Runs rules of type ENCRYPT_PAYLOAD, which are encoding rules."""
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
         self._keys = DataKeys(tools)
 
     def run(self, context: RuleContext, value: bytes) -> bytes:
-        """See `RuleExecutor`."""
+        """Return the payload encrypted when writing, decrypted when reading."""
         return self._keys.make_transform(context, EncryptionPlan.of(context))(value)
 
 
 class FieldEncryptor(FieldExecutor):
-    """Type ENCRYPT: texts and bytes in fields with the rule's tags; null stays null."""
+    """Runs rules of type ENCRYPT on texts and bytes in fields with the rule's tags; null stays null."""
 
     def __init__(self, tools: Tools) -> None:
         super().__init__(tools)
         self._keys = DataKeys(tools)
 
     def visit(self, context: RuleContext) -> Visit:
-        """See `FieldExecutor`."""
+        """Return the function that encrypts or decrypts one field."""
         crypt = self._keys.make_transform(context, EncryptionPlan.of(context))
 
         def turn(place: FieldLocation, value: object) -> object:
@@ -120,7 +123,7 @@ class FieldEncryptor(FieldExecutor):
 
 
 def _decode_text(context: RuleContext, crypt: Callable[[bytes], bytes], place: FieldLocation, value: str) -> str:
-    """Text, encrypted to base64 or back."""
+    """Return a text encrypted to base64, or decrypted from it."""
     if context.mode is RuleMode.WRITE:
         return b64encode(crypt(value.encode())).decode()
     try:
@@ -130,7 +133,7 @@ def _decode_text(context: RuleContext, crypt: Callable[[bytes], bytes], place: F
 
 
 class DataKeys:
-    """The data keys of subjects, as the registry has them; ciphers are made once."""
+    """The data keys of subjects, as stored in the registry. Ciphers are cached."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -138,7 +141,10 @@ class DataKeys:
         self._unwrapped = lru_cache(_KEPT)(_unwrap_key)
 
     def make_transform(self, context: RuleContext, plan: EncryptionPlan) -> Callable[[bytes], bytes]:
-        """What encrypts when writing, and decrypts when reading, the fields of one record: keys are looked up once."""
+        """Return the function that encrypts fields when writing and decrypts them when reading.
+
+        It serves one record and looks up each key once.
+        """
         if context.mode is RuleMode.WRITE:
             return self._make_encryption(context, plan)
         if context.mode is not RuleMode.READ:
@@ -173,7 +179,7 @@ class DataKeys:
         return self._tools.client
 
     def _find_kek(self, context: RuleContext, plan: EncryptionPlan) -> Kek:
-        """The rule's KEK; a writer makes it where it is missing."""
+        """Return the rule's KEK. A writer creates it if it is missing."""
         client, where = self._require_client(context), split_subject(context.record.subject).context
         kek = _or_none(lambda: client.kek(plan.kek, context=where))
         if kek is None:
@@ -203,7 +209,7 @@ class DataKeys:
         return dek
 
     def _to_write(self, context: RuleContext, plan: EncryptionPlan) -> Dek:
-        """The data key to write with; made where it is missing or has expired."""
+        """Return the data key to write with. Create it if it is missing or has expired."""
         dek = self._find_dek(context, plan, "latest" if plan.days else 1)
         if dek is None:
             new_dek = self._create_dek(context, plan, 1)
@@ -214,7 +220,7 @@ class DataKeys:
             return dek
         try:
             return self._create_dek(context, plan, dek.version + 1) or dek
-        except SteleError:  # an old key is better than none; the next record tries again
+        except SteleError:  # keep the old key; the next record tries again
             return dek
 
     def _find_dek(
@@ -236,7 +242,7 @@ class DataKeys:
             wrapped = kms.wrap(kek.kms_type, kek.kms_key_id, settings, material)
         try:
             return client.create_dek(plan.kek, subject, wrapped, version=version, algorithm=plan.algorithm)
-        except Conflict:  # somebody else was faster
+        except Conflict:  # another client created it first
             return self._find_dek(context, plan, version)
 
     def _cipher_of(self, context: RuleContext, plan: EncryptionPlan, dek: Dek) -> Cipher:
@@ -269,7 +275,7 @@ def _or_none(ask: Callable[[], T]) -> T | None:
 
 
 def _create_or_get(create: Callable[[], T], ask: Callable[[], T]) -> T:
-    """What was made, or what somebody else made meanwhile."""
+    """Return the created object, or the existing one if another client created it first."""
     try:
         return create()
     except Conflict:

@@ -1,4 +1,4 @@
-"""The course of a record through the rules of its schema."""
+"""Runs the rules of a schema on a record."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GROUP: Final = "stele.rules"
 
 
 _LONGEST: Final = 500
-"""Characters of what an executor said that are told."""
+"""Most characters of an executor's error message in a `RuleFailed`."""
 
 
 def _current_millis() -> int:
@@ -49,7 +49,7 @@ def _current_millis() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What an application knows better than a rule set; None leaves the rule as it is."""
+    """Settings of the application that replace those of a rule. None keeps the rule's own setting."""
 
     on_success: str | None = None
     on_failure: str | None = None
@@ -62,17 +62,18 @@ class Rules:
 
     config        settings for executors and actions: `secret` for the local KMS, `dlq.topic` for dead letters …
     overrides     by name of a rule, else by type of rules
-    executors     classes by type of rules, before those of the entry points; likewise actions, by name
-    dead_letters  what action DLQ hands records to: a function that gives them to a producer
+    executors     classes by type of rules; they take precedence over entry points
+    actions       likewise, by name of the action
+    dead_letters  function that action DLQ calls with records, for example to produce them to Kafka
     client        the registry with the data keys; None for the one of the serializer
-    enabled       False: rules are not run at all, and nobody sees whether records keep them
+    enabled       False: no rule runs, so records are not checked, transformed or encrypted
     now           milliseconds since 1970
-    limits        time and memory for one expression on one value, in a process of its own
-    trusts        tells the rules one wrote oneself: `SignedBy`, or a function of one's own. Their expressions run in
-                  this process, without `limits` and what those cost; None trusts no rule
+    limits        time and memory for one expression on one value, in a separate process
+    trusts        returns whether a rule is trusted: `SignedBy`, or a custom function. Trusted expressions run in this
+                  process, without `limits` and their overhead; None trusts no rule
     trusted_only  run no other rules: a record that needs one raises `RulesRefused`
 
-    Values handed to a serializer are never changed by its rules: they work on copies.
+    Rules never change values that are passed to a serializer: they work on copies.
     """
 
     config: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class Rules:
     trusted_only: bool = False
 
     def find_override(self, rule: Rule) -> Override:
-        """What holds for a rule."""
+        """Return the override for a rule."""
         return self.overrides.get(rule.name or "") or self.overrides.get(rule.type or "") or Override()
 
 
@@ -96,7 +97,7 @@ class RuleEngine:
     """Runs rules for one serializer or deserializer. Safe between threads."""
 
     def __init__(self, rules: Rules | None, client: BlockingApi | None) -> None:
-        """Run nothing yet. Without rules a record that needs one raises `RulesRefused`."""
+        """Set up without running a rule. Without `rules`, a record that needs a rule raises `RulesRefused`."""
         self._is_chosen = rules is not None
         self._rules = rules = rules or Rules()
         self._tools = Tools(rules.config, rules.client or client, rules.dead_letters, rules.now)
@@ -105,7 +106,7 @@ class RuleEngine:
         self._lock = Lock()
 
     def has_rules(self, phase: RulePhase, mode: RuleMode, schema: ResolvedSchema) -> bool:
-        """Whether anything would run."""
+        """Return whether any rule would run."""
         return self._rules.enabled and any(
             _is_for(rule, mode) and not self._is_disabled(rule, schema) for rule in phase.rules_of(schema.rule_set)
         )
@@ -119,16 +120,16 @@ class RuleEngine:
         record: RecordContext,
         walk: Walk | None = None,
     ) -> Any:
-        """The value after the rules of a schema. Rules that read run last to first, those that write first to last.
+        """Return the value after the rules of a schema. Rules run in order when writing, in reverse order when reading.
 
-        Raises `RuleFailed`, `RulesRefused`, and what actions raise.
+        Raises `RuleFailed`, `RulesRefused`, and the errors of actions.
         """
         return self._run_rules(phase.rules_of(schema.rule_set), mode, schema, schema, value, record, walk)
 
     def run_migration(
         self, mode: RuleMode, source: ResolvedSchema, target: ResolvedSchema, value: Any, record: RecordContext
     ) -> Any:
-        """The value one version further: the rules are those of the newer of the two versions."""
+        """Return the value migrated by one version. The rules are those of the newer of the two versions."""
         owner = target if mode is RuleMode.UPGRADE else source
         return self._run_rules(RulePhase.MIGRATION.rules_of(owner.rule_set), mode, owner, target, value, record, None)
 
@@ -158,7 +159,7 @@ class RuleEngine:
         return value
 
     def _choose_evaluation(self, rule: Rule) -> Callable[[Question], Answer]:
-        """How expressions of a rule are evaluated. Raises `RulesRefused` for a rule that must not run."""
+        """Return the evaluator for expressions of a rule. Raises `RulesRefused` for a rule that must not run."""
         if not self._is_chosen:
             why = "nobody chose what to do about rules: give rules=Rules() to run them, Rules(enabled=False) not to"
             raise RulesRefused(f"the schema has the rule {rule.name!r}, and {why}")
@@ -211,7 +212,7 @@ class RuleEngine:
         return action if isinstance(action, RuleAction) else None
 
     def _load_tool(self, name: str, tools: dict[str, Tool | None], own: Mapping[str, type[Tool]]) -> Tool | None:
-        """The executor or action of a name, made once; None when there is none."""
+        """Return the executor or action of a name, created once; None when there is none."""
         with self._lock:
             if name not in tools:
                 tool_type = own.get(name) or _plugged_in(name)
@@ -220,7 +221,7 @@ class RuleEngine:
 
 
 def _execute(executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
-    """Run a rule; whatever it raises becomes its failure, but what is not installed is told as it is."""
+    """Run a rule. Every error becomes a `RuleFailed`, except `NotInstalled`, which is raised unchanged."""
     try:
         return executor.run(context, value)
     except (RuleFailed, NotInstalled):
@@ -239,7 +240,7 @@ def _is_for(rule: Rule, mode: RuleMode) -> bool:
 
 
 def _action_name(own: str, context: RuleContext) -> str:
-    """`ERROR,NONE` names an action for each direction of a rule that has two."""
+    """Return the action's name. `ERROR,NONE` names one action for each direction of a rule that has two."""
     forth, comma, back = own.partition(",")
     if not comma or (context.rule.mode or "WRITEREAD") not in {"WRITEREAD", "UPDOWN"}:
         return own.strip()
@@ -247,7 +248,10 @@ def _action_name(own: str, context: RuleContext) -> str:
 
 
 def _replayed_rule(record: RecordContext) -> str | None:
-    """Name of the rule a record failed before it came out of a dead letter topic; the last one counts."""
+    """Return the name of the rule that the record failed before it was replayed from a dead letter topic.
+
+    The last header with the name counts.
+    """
     headers = record.headers
     if not headers:
         return None
@@ -259,7 +263,7 @@ def _replayed_rule(record: RecordContext) -> str | None:
 
 @cache
 def _entry_points_by_type() -> dict[str, EntryPoint]:
-    """The first distribution to claim a name has it."""
+    """Return the entry points by name. The first distribution that declares a name wins."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name, point)
@@ -267,7 +271,7 @@ def _entry_points_by_type() -> dict[str, EntryPoint]:
 
 
 def _plugged_in(name: str) -> type[Tool] | None:
-    """What a package installed under the name; raises `NotInstalled` where that lacks a library."""
+    """Return the class that a package registered under the name. Raises `NotInstalled` when it lacks a library."""
     point = _entry_points_by_type().get(name)
     loaded = point.load() if point is not None else None
     return loaded if isinstance(loaded, type) and issubclass(loaded, Tool) else None

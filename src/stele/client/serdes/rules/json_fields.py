@@ -1,7 +1,7 @@
 """The members of JSON values, for rules, as a JSON Schema describes them.
 
-Only members that a schema names are visited, below `properties`, `items`, combined schemas and references. Which branch
-of an `anyOf`, `oneOf` or list of types a value takes is found by trying.
+Only members that a schema names are visited, in `properties`, `items`, combined schemas and references. The branch of
+an `anyOf`, `oneOf` or list of types that a value takes is found by validation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ TAGS = "confluent:tags"
 """Keyword of a member's schema with its tags."""
 
 MAX_DEPTH = 200
-"""Schemas inside schemas that are followed into one value; a chain of references must end."""
+"""Most levels of nested schemas for one value. It ends circular references."""
 
 MAX_STEPS = 1_000_000
-"""Schemas looked at for one value: references may lead to the same place in exponentially many ways."""
+"""Most schemas that are visited for one value: references can multiply exponentially."""
 
 _TYPES = {
     "array": FieldType.ARRAY,
@@ -37,7 +37,7 @@ _LEAVES = frozenset({FieldType.ENUM, FieldType.STRING, FieldType.INT, FieldType.
 
 
 class _At:
-    """A place in a walk: the schema's base address, the path of the value, the member it stands in."""
+    """Position in a walk: base URI of the schema, path of the value, member that contains it, depth."""
 
     __slots__ = ("base", "depth", "field", "path")
 
@@ -55,7 +55,10 @@ class _At:
 
 
 def json_walk(schema: ParsedJsonSchema) -> Walk:
-    """Visits every string, number and truth value that stands in a named member of an object; nulls are not visited."""
+    """Return the walk over the members of a value.
+
+    It visits every string, number and boolean in a named member of an object. Nulls are not visited.
+    """
     branches = _Branches(schema)
 
     def walk(context: RuleContext, visit: Visit, value: Any) -> Any:
@@ -136,14 +139,14 @@ class _Walker:
 
 
 class _Branches:
-    """Whether values fit parts of one schema."""
+    """Validates values against parts of one schema."""
 
     def __init__(self, schema: ParsedJsonSchema) -> None:
         self._schema = schema
         self._validators: dict[tuple[bytes, str], jsonschema_rs.Validator | None] = {}
 
     def is_valid(self, part: dict[str, Any], value: Any, base: str) -> bool:
-        """Whether a value fits; a part that cannot stand by itself fits nothing."""
+        """Return whether a value is valid. A part that is not a valid schema by itself accepts no value."""
         key = jsontext.write_json(part), base
         if key not in self._validators:
             self._validators[key] = self._compile_branch(part, base)
@@ -173,7 +176,7 @@ class _Branches:
 
 
 def _resolve_reference(node: Any, base: str) -> Any:
-    """A copy of a part in which references say from which document they start."""
+    """Return a copy of a part in which each reference includes its base URI."""
     if isinstance(node, list):
         return [_resolve_reference(item, base) for item in node]
     if not isinstance(node, dict):
@@ -186,12 +189,12 @@ def _resolve_reference(node: Any, base: str) -> Any:
 
 
 def _narrow_types(node: dict[str, Any]) -> list[dict[str, Any]]:
-    """The schema once for each type of its list; references keep their targets, which are found by identity."""
+    """Return one schema for each type of the list. References keep their targets, which are found by identity."""
     return [{**node, "type": kind} for kind in node["type"]]
 
 
 def type_of(node: dict[str, Any]) -> FieldType:
-    """The type a schema gives its values."""
+    """Return the type that a schema gives its values."""
     if node.get("const") is not None or node.get("enum") is not None:
         return FieldType.ENUM
     kind = node.get("type")

@@ -1,4 +1,4 @@
-"""Rules of the type JSONATA: a value of one version made into one of another by an expression."""
+"""Rules of the type JSONATA: an expression turns a value of one version into a value of another."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ require_library("jsonata")
 
 
 class JsonataExecutor(RuleExecutor):
-    """Type JSONATA; Protobuf messages come and go as dicts in their JSON mapping."""
+    """Runs rules of type JSONATA. It takes and returns Protobuf messages as dicts in their JSON mapping."""
 
     def run(self, context: RuleContext, value: Any) -> Any:
-        """See `RuleExecutor`."""
+        """Return the result of the rule's expression on the value."""
         return context.evaluate(JsonataQuestion(context.rule.expr or "", value)).value

@@ -1,8 +1,8 @@
-"""What data rules are made of: when they run, on what, and what runs them.
+"""Model of data rules: phases, modes, fields, and the classes that run rules.
 
-A rule set belongs to a version of a schema. Its domain rules see values (of whole records, or field by field), its
-encoding rules payloads, its migration rules values on their way from one version to another. WRITE and READ are the two
-ways through a serializer and a deserializer, UPGRADE and DOWNGRADE those to a newer and to an older version.
+A rule set belongs to a version of a schema. Domain rules work on values (of whole records, or field by field), encoding
+rules on payloads, migration rules on values that change from one version to another. The modes WRITE and READ are the
+directions of a serializer and a deserializer, UPGRADE and DOWNGRADE those to a newer and to an older version.
 
 Source: docs/protocols/data-rules.md.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RuleMode(Enum):
-    """What happens to a record while rules run."""
+    """Direction in which a record is processed while rules run."""
 
     WRITE = "WRITE"
     READ = "READ"
@@ -43,7 +43,7 @@ class RuleMode(Enum):
 
     @property
     def both_directions(self) -> str:
-        """The word for both directions."""
+        """The mode of a rule that covers both directions."""
         return "WRITEREAD" if self in {RuleMode.WRITE, RuleMode.READ} else "UPDOWN"
 
 
@@ -55,7 +55,7 @@ class RulePhase(Enum):
     MIGRATION = "migration"
 
     def rules_of(self, rule_set: RuleSet | None) -> Sequence[Rule]:
-        """The phase's rules, as registered."""
+        """Return the phase's rules, as registered."""
         if rule_set is None:
             return ()
         match self:
@@ -68,7 +68,7 @@ class RulePhase(Enum):
 
 
 class FieldType(Enum):
-    """Type of a field, in the words expressions know as `typeName`."""
+    """Type of a field, as the name that expressions see in `typeName`."""
 
     RECORD = "RECORD"
     ENUM = "ENUM"
@@ -87,7 +87,7 @@ class FieldType(Enum):
 
     @property
     def is_primitive(self) -> bool:
-        """Whether values have no parts: what `CEL_FIELD` rules see."""
+        """Whether values have no parts. `CEL_FIELD` rules see only such fields."""
         return self in _PRIMITIVE
 
 
@@ -107,12 +107,12 @@ _PRIMITIVE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FieldLocation:
-    """A field a rule has come to.
+    """A field that a rule visits.
 
     message    the record that holds it: a dict, or a Protobuf message
     full_name  `shop.Order.note` for Avro and Protobuf, `$.customer.note` for JSON
-    name       its last part
-    type       of the value met, inside arrays, maps and unions
+    name       last part of the full name
+    type       of the visited value, inside arrays, maps and unions
     tags       those of the schema's text and those of its metadata
     native     the field's descriptor, for Protobuf
     """
@@ -126,17 +126,17 @@ class FieldLocation:
 
 
 Visit = Callable[[FieldLocation, Any], Any]
-"""What is done with the value of a field; what it returns takes the value's place."""
+"""Function that is called with the value of a field. Its result replaces the value."""
 
 Walk = Callable[["RuleContext", Visit, Any], Any]
-"""Takes a visit to every field of a value that a rule is for; returns a copy with what the visits returned."""
+"""Calls a visit for every field of a value that a rule applies to. Returns a copy with the results of the visits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordContext:
-    """What is known about a record while its rules run.
+    """Facts about a record while its rules run.
 
-    subject   '' when the naming strategy could not tell, for example because no topic was given
+    subject   '' when the naming strategy could not determine it, for example without a topic
     original  the value before any rule, or the bytes as received
     """
 
@@ -149,12 +149,12 @@ class RecordContext:
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """One rule at work.
+    """One run of a rule.
 
-    rules, index   the rules of the phase in the order they run, and where this one stands
-    target         the schema the value is of, or is to become
+    rules, index   the rules of the phase in the order they run, and the position of this one
+    target         the schema of the value, or the schema that a migration leads to
     walk           None where a value has no fields: payloads, migrations
-    evaluate       evaluates an expression of the rule: within bounds unless the rule is trusted, see `Rules`
+    evaluate       evaluates an expression of the rule: with limits unless the rule is trusted, see `Rules`
     """
 
     rule: Rule
@@ -167,33 +167,33 @@ class RuleContext:
     evaluate: Callable[[Question], Answer] = evaluate_bounded
 
     def find_parameter(self, name: str) -> str | None:
-        """A parameter of the rule, else the property of that name of the schema's metadata, else None."""
+        """Return a parameter of the rule, else the metadata property of that name of the schema, else None."""
         own = (self.rule.params or {}).get(name)
         if own is not None or self.target.metadata is None:
             return own
         return (self.target.metadata.properties or {}).get(name)
 
     def tags_of(self, full_name: str, inline: Sequence[str]) -> frozenset[str]:
-        """All tags of a field, its own and those the metadata gives it."""
+        """Return all tags of a field: its own and those from the metadata."""
         metadata = self.target.metadata
         return frozenset(inline) | (tags_at(full_name, metadata.tags or {}) if metadata is not None else frozenset())
 
     def applies_to(self, tags: frozenset[str]) -> bool:
-        """Whether the rule is for fields with these tags: one without tags is for all."""
+        """Return whether the rule applies to fields with these tags. A rule without tags applies to all fields."""
         return not self.rule.tags or not tags.isdisjoint(self.rule.tags)
 
     def rule_failure(self, why: str) -> RuleFailed:
-        """The error of this rule."""
+        """Return the error for a failure of this rule."""
         return RuleFailed(self.rule.name or "", why)
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What executors and actions are made with.
+    """What executors and actions are created with.
 
     config        settings for all of them: `secret` for the local KMS, `dlq.topic` …
-    client        the registry that has the data keys; None where there is none, as beside a snapshot
-    dead_letters  takes a record out of the way; see `DeadLetter`
+    client        the registry that has the data keys; None without a registry, for example with a snapshot
+    dead_letters  receives records that failed a rule; see `DeadLetter`
     now           milliseconds since 1970: decides whether a data key has expired
     """
 
@@ -205,10 +205,10 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that failed a rule, as it goes to another topic. key is None unless it was the key that failed.
+    """A record that failed a rule, as it is sent to another topic. `key` is None unless the key failed.
 
-    headers are those of the record, and `__rule.name`, `__rule.mode`, `__rule.subject`, `__rule.topic`,
-    `__rule.exception`: by the first of them the rule is left out when the record is read again.
+    Its headers are those of the record, and `__rule.name`, `__rule.mode`, `__rule.subject`, `__rule.topic`,
+    `__rule.exception`. When the record is read again, the rule named in the first of them is skipped.
     """
 
     topic: str
@@ -220,7 +220,7 @@ class DeadLetter:
 class RuleExecutor(ABC):
     """Runs the rules of one type. Entry point group `stele.rules`: the name is the type, the value such a class.
 
-    One object serves all threads of a serializer or deserializer. It is made when the first rule of its type is met.
+    One object serves all threads of a serializer or deserializer. It is created for the first rule of its type.
     """
 
     def __init__(self, tools: Tools) -> None:
@@ -228,7 +228,10 @@ class RuleExecutor(ABC):
 
     @abstractmethod
     def run(self, context: RuleContext, value: Any) -> Any:
-        """The verdict of a condition, or the new value of a transformation; None is a failure. May raise anything."""
+        """Return the verdict of a condition, or the new value of a transformation. May raise any error.
+
+        None means failure.
+        """
 
 
 class FieldExecutor(RuleExecutor):
@@ -236,10 +239,13 @@ class FieldExecutor(RuleExecutor):
 
     @abstractmethod
     def visit(self, context: RuleContext) -> Visit:
-        """What the rule does with one field."""
+        """Return the function that applies the rule to one field."""
 
     def run(self, context: RuleContext, value: Any) -> Any:
-        """See `RuleExecutor`. Of several transformations of one type for the same tags only the first counts."""
+        """Run the rule on each field.
+
+        Of several transformations of one type for the same tags only the first one of the rule set runs.
+        """
         if context.walk is None or _is_repeated(context):
             return value
         visit = self.visit(context)
@@ -256,23 +262,26 @@ class FieldExecutor(RuleExecutor):
 
 
 class RuleAction(ABC):
-    """What is done after a rule. Entry point group `stele.rules`, like executors; NONE, ERROR and DLQ are built in."""
+    """Action after a rule. Entry point group `stele.rules`, like executors; NONE, ERROR and DLQ are built in."""
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
 
     @abstractmethod
     def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
-        """Do it; failure is None after a success. Whatever is raised goes to the caller of the serializer."""
+        """Run the action. `failure` is None after a success. Every error reaches the caller of the serializer."""
 
 
 def failed_condition_message(rule: Rule) -> str:
-    """Why a condition does not hold, in its author's words if there are any."""
+    """Return the message of a failed condition: the rule's `doc` if it has one."""
     return rule.doc or (f"the condition does not hold: {rule.expr}" if rule.expr else "the condition does not hold")
 
 
 def _is_repeated(context: RuleContext) -> bool:
-    """Whether another rule does the same to the same fields: on the way forth an earlier one, back a later one."""
+    """Return whether an earlier transformation of the rule set has the same mode, type and tags.
+
+    In a backward mode the rules run in reverse order, so that rule has a higher index.
+    """
     rule = context.rule
     if not rule.tags or rule.kind == "CONDITION":
         return False

@@ -1,7 +1,7 @@
 """The fields of Protobuf messages, for rules.
 
-A message and its registered schema may be of different generations: fields are paired by number, names and tags are the
-schema's. `google.protobuf.Timestamp` counts as one value, as a logical type does in Avro, and so does a decimal.
+A message and its registered schema may be of different versions. Fields are matched by number; names and tags are those
+of the schema. `google.protobuf.Timestamp` counts as one value, as a logical type does in Avro, and so does a decimal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _META: Final = "confluent.field_meta"
 
 
 def protobuf_walk(schema: ProtobufSchema, full_name: str) -> Walk:
-    """Visits every field that is set and no message, and each element of lists and maps of such; copies the message."""
+    """Return the walk over the fields of a message.
+
+    It copies the message. It visits every set field that is not a message, and each such element of lists and maps.
+    """
     described = schema.get_message(full_name)
     inline = _tag_reader(schema)
 
@@ -93,7 +96,7 @@ class _Walker:
                 items[key] = self._walk_value(known, field, message, items[key])
 
     def _walk_value(self, known: FieldDescriptor, field: FieldDescriptor, message: Message, value: Any) -> Any:
-        """One value; known is the schema's field, which has the name and the tags."""
+        """Return the new value of one field. `known` is the schema's field, which has the name and the tags."""
         tags = self.context.tags_of(known.full_name, self.inline(known))
         if not self.context.applies_to(tags):
             return value
@@ -101,24 +104,24 @@ class _Walker:
 
 
 def descriptor_of(message: Message) -> Descriptor:
-    """The descriptor of a message."""
+    """Return the descriptor of a message."""
     return cast("Descriptor", message.DESCRIPTOR)
 
 
 def _map_entry(field: FieldDescriptor) -> Descriptor | None:
-    """The message of a map's entries, None for other fields."""
+    """Return the message of a map's entries, None for other fields."""
     kind = field.message_type
     return kind if field.is_repeated and kind is not None and kind.GetOptions().map_entry else None
 
 
 def _inner_type(field: FieldDescriptor) -> Descriptor | None:
-    """The message whose fields are visited in the field's stead."""
+    """Return the message type of a field whose own fields are visited, None if the field itself is visited."""
     kind = field.message_type
     return kind if kind is not None and kind.full_name not in _WHOLE else None
 
 
 def type_of(field: FieldDescriptor) -> FieldType:
-    """The type of a field's values; a timestamp is a LONG, as in Avro."""
+    """Return the type of a field's values. A timestamp is a LONG, as in Avro."""
     if _map_entry(field) is not None:
         return FieldType.MAP
     if field.message_type is not None:
@@ -140,11 +143,14 @@ _TYPES: Final = {
     }.items()
     for number in numbers
 }
-"""Numbers of `FieldDescriptorProto.Type`."""
+"""Field types by their numbers in `FieldDescriptorProto.Type`."""
 
 
 def _tag_reader(schema: ProtobufSchema) -> Callable[[FieldDescriptor], tuple[str, ...]]:
-    """What reads the tags of a field's options; the schema's own declarations alone know that extension."""
+    """Return the function that reads the tags from a field's options.
+
+    Only the schema's own pool knows the extension that holds them.
+    """
     try:
         extension = schema.pool.FindExtensionByName(_META)
         options = schema.class_of(schema.pool.FindMessageTypeByName("google.protobuf.FieldOptions"))

@@ -1,4 +1,4 @@
-"""Plain Python values, as expressions compute them, made into Protobuf messages and values of their fields.
+"""Converts results of expressions, plain Python values, to Protobuf messages and field values.
 
 Source: docs/protocols/data-rules.md#expressions.
 """
@@ -21,16 +21,20 @@ _TEXTUAL: Final = {9: str, 12: bytes, 14: str}  # string, bytes, enum
 
 
 def message_from(result: Any, like: Message) -> Message:
-    """A message of a kind from a map of its fields: what the map leaves out is not set, names no field has are ignored.
+    """Return a message of the type of `like` from a map of its fields.
 
-    Raises TypeError and `google.protobuf.json_format.ParseError` where a value does not fit.
+    Fields missing in the map are not set; unknown names are ignored. Raises TypeError and
+    `google.protobuf.json_format.ParseError` for a value that does not fit.
     """
     _demand_types(descriptor_of(like), result)
     return json_format.ParseDict(_spell_key(result), type(like)(), ignore_unknown_fields=True)
 
 
 def _demand_types(kind: Descriptor, value: Any) -> None:
-    """Refuse what the JSON mapping would take and a rule cannot have meant: text for bytes, numbers or messages."""
+    """Raise TypeError for values that the JSON mapping accepts but a rule cannot have meant.
+
+    Such a value is, for example, a text in a field of bytes, a number or a message.
+    """
     if not isinstance(value, dict):
         raise TypeError(f"a message of type {kind.full_name} is made of a map, not of {type(value).__name__}")
     for name, item in value.items():
@@ -55,14 +59,14 @@ def _demand_type(field: FieldDescriptor, value: Any) -> None:
 
 
 def value_from(result: Any, before: Any) -> Any:
-    """The value of one Protobuf field from a result."""
+    """Return a result as the value of one Protobuf field."""
     if not isinstance(before, Message):
         return result
     return json_format.Parse(f'"{_spell_key(result)}"', type(before)())
 
 
 def _spell_key(value: Any) -> Any:
-    """A value in the JSON mapping of Protobuf."""
+    """Return a value in the JSON mapping of Protobuf."""
     match value:
         case dict():
             return {str(key): _spell_key(item) for key, item in value.items()}

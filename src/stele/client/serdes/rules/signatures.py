@@ -1,11 +1,11 @@
-"""Signatures of rules: an author signs a rule, an application knows by the author's key that the rule is to be trusted.
+"""Signatures of rules: an author signs a rule, and an application with the author's public key trusts it.
 
     key = Ed25519PrivateKey.generate()
     rule = sign_rule(Rule("tidy", …), key)
     rules = Rules(trusts=SignedBy(key.public_key().public_bytes_raw()), trusted_only=True)
 
-A signature is about one rule, wherever it stands. Its name, kind, mode, type, tags, parameters, expression and actions
-are signed; its doc is not.
+A signature covers one rule, independent of its rule set. Its name, kind, mode, type, tags, parameters, expression and
+actions are signed; its doc is not.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SignedBy:
             Ed25519PublicKey.from_public_bytes(key)
 
     def __call__(self, rule: Rule) -> bool:
-        """Whether the rule has a signature by one of the keys."""
+        """Return whether the rule has a signature by one of the keys."""
         try:
             signature = b64decode((rule.params or {}).get(SIGNATURE, ""), validate=True)
         except ValueError:
@@ -61,7 +61,7 @@ def _is_signed(rule: Rule, signature: bytes, key: bytes) -> bool:
 
 
 def _signed_bytes(rule: Rule) -> bytes:
-    """What is signed: defaults count as written, because registries write them, and tags have no order."""
+    """Return the bytes to sign. Defaults are written out, because registries do so, and tags are sorted."""
     params = {name: value for name, value in (rule.params or {}).items() if name != SIGNATURE}
     parts = (
         rule.name,

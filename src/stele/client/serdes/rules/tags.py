@@ -1,4 +1,4 @@
-"""Tags of fields by path, as the metadata of a schema gives them."""
+"""Tags of fields by path, from the metadata of a schema."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _TOKEN = re.compile(r"\*\*|.", re.DOTALL)
 
 
 def tags_at(full_name: str, tags: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """The tags of every pattern that matches a field's full name; see `matches`."""
+    """Return the tags of every pattern that matches a field's full name; see `matches_path`."""
     return frozenset(tag for pattern, own in tags.items() if matches_path(pattern, full_name) for tag in own)
 
 
 @lru_cache(_KEPT)
 def matches_path(pattern: str, name: str) -> bool:
-    """Whether a dotted name fits a pattern.
+    """Return whether a dotted name matches a pattern.
 
-    `?` is one character other than a dot, `*` any number of them, `**` any number of any characters. Takes time in
-    proportion to pattern times name, whatever the pattern.
+    `?` is one character other than a dot, `*` any number of them, `**` any number of any characters. The time is at
+    most proportional to pattern length times name length.
     """
     tokens = _TOKEN.findall(pattern.replace("**.*", "**"))
     at = _expand_stars(tokens, {0})
@@ -32,7 +32,7 @@ def matches_path(pattern: str, name: str) -> bool:
 
 
 def _expand_stars(tokens: Sequence[str], at: set[int]) -> set[int]:
-    """All places in the pattern that are reached from these without a character."""
+    """Return all positions in the pattern that are reachable from these without a character."""
     reached = set(at)
     for spot in at:
         while spot < len(tokens) and tokens[spot] in {"*", "**"}:
@@ -42,7 +42,7 @@ def _expand_stars(tokens: Sequence[str], at: set[int]) -> set[int]:
 
 
 def _match_after(tokens: Sequence[str], spot: int, character: str) -> set[int]:
-    """Where a place leads with a character."""
+    """Return the positions in the pattern after matching one character at `spot`."""
     match tokens[spot : spot + 1]:
         case ["**"]:
             return {spot}

@@ -1,9 +1,10 @@
 """The rulesets `confluent` and `confluent-lenient`: a structural diff, and a table of harmless changes for each.
 
 Written from the published behaviour of the Confluent registry (names of changes, content models, matching of branches).
-What those rules leave unseen is left unseen here: `patternProperties` as such, `propertyNames`, `format`, of `contains`
-all but its bounds, `if`/`then`/`else`, names in `required` that are in no `properties`, the boolean bounds of draft-04.
-Left out are slips that no reader of a change list wants: a default that is an object or array counts as changed there
+What those rules ignore is ignored here: `patternProperties` as such, `propertyNames`, `format`, of `contains` all but
+its bounds, `if`/`then`/`else`, names in `required` that are in no `properties`, the boolean bounds of draft-04.
+
+Three faults of the Confluent registry are left out. There, a default that is an object or array counts as changed
 whenever it is compared, multiples are compared without their fractions, and a lowered `exclusiveMaximum` may fail.
 
 Source: docs/protocols/json-schema.md#confluents-rules.
@@ -50,7 +51,7 @@ __all__ = ["ALL", "LENIENT", "RULESETS", "STRICT", "SchemaChange", "build_findin
 
 
 def into_combination(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """Compare a plain schema with a combination: one branch of a sum, or the only branch, has to read it."""
+    """Compare a plain schema with a combination: one branch of `anyOf` or `oneOf`, or the only branch, must read it."""
     if len(new.members) > 1 and new.criterion is Criterion.ALL:
         return
     for index in range(len(new.members)):
@@ -63,7 +64,7 @@ def into_combination(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape)
 
 
 def out_of_combination(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """Compare a combination with a plain schema, which has to read one factor of a product, or the only branch."""
+    """Compare a combination with a plain schema, which must read one member of `allOf`, or the only branch."""
     if len(old.members) > 1 and old.criterion is not Criterion.ALL:
         return
     for index in range(len(old.members)):
@@ -97,13 +98,13 @@ def compare_combinations(
 
 
 def compare_negations(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """Compare two negations: the new one may forbid less than the old one, or as much."""
+    """Compare two negations. The change is a narrowing if the new schema forbids no more than the old one."""
     before, after = old.model.get_shape(old.source["not"]), new.model.get_shape(new.source["not"])
     yield LocalChange("NOT_TYPE_NARROWED" if comparison.is_compatible(after, before) else "NOT_TYPE_EXTENDED", ("not",))
 
 
 def _criterion_may_change(old: SchemaShape, new: SchemaShape) -> bool:
-    """Return whether one criterion may replace another: anyOf always, others only for a single member."""
+    """Return whether the criterion may change: always to anyOf, otherwise only if one side has a single member."""
     if new.criterion is Criterion.ANY:
         return True
     if len(new.members) == 1:
@@ -155,9 +156,10 @@ def _pair_off(
 def maximum_matching(
     lefts: int, rights: int, partners: Callable[[int], list[int]], start: dict[int, int]
 ) -> list[tuple[int, int]]:
-    """Maximum bipartite matching by augmenting paths, breadth first, from the matching `start` (left to right).
+    """Return a maximum bipartite matching as (left, right) pairs.
 
-    partners gives the right nodes a left node may go with, and is asked only where it matters. Returns (left, right).
+    It is found with augmenting paths, breadth first, from the matching `start` (left to right). partners returns the
+    right nodes that a left node can be matched with; it is called only for nodes where the result depends on it.
     """
     right_of = dict(start)
     left_of = {right: left for left, right in right_of.items()}
@@ -198,8 +200,8 @@ def list_changes(
 ) -> list[SchemaChange]:
     """Return the changes from the writer's schema (the original) to the reader's (the update), harmless ones included.
 
-    allowed is the table of compatible types: it decides which branches of combinations belong together.
-    Raises `TooLarge` when the schemas are too entangled to compare.
+    allowed is the table of compatible changes: it decides which branches of combinations are matched.
+    Raises `TooLarge` when the comparison needs too many steps.
     """
     return SchemaDiff(compare_pair, allowed).list_changes(
         ShapeModel(writer).get_shape(writer.root), ShapeModel(reader).get_shape(reader.root)
@@ -207,7 +209,7 @@ def list_changes(
 
 
 def compare_pair(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """Changes between one pair, and the pairs inside it."""
+    """Yield the changes between one pair, and the pairs inside it."""
     across: list[LocalChange | InnerPair] = []
     if new.kind is ShapeKind.COMBINED and old.kind is not ShapeKind.COMBINED:
         across = list(into_combination(comparison, old, new))
@@ -246,5 +248,8 @@ def _same_kind(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> It
 
 
 def _both_bytes(old: SchemaShape, new: SchemaShape) -> bool:
-    """Kafka Connect's bytes may be written as string or as number: it tells them by this mark and so do the rules."""
+    """Return whether both schemas are Kafka Connect's bytes.
+
+    Kafka Connect writes bytes as string or as number and marks them by `connect.type`. The rules use the same mark.
+    """
     return all(shape.whole and shape.source.get("connect.type") == "bytes" for shape in (old, new))

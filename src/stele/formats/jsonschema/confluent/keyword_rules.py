@@ -1,9 +1,9 @@
-"""Rules for one kind of value: annotations and scalars, then objects and arrays with what they say of unnamed members.
+"""Rules for one kind of value: annotations and scalars, then objects and arrays and their unnamed members.
 
 An object or tuple is open, closed, or partially open. `additionalProperties`, `patternProperties` and
 `unevaluatedProperties` decide it for objects, `additionalItems` (since 2020-12 `items`) and `unevaluatedItems` for
-tuples. The keywords are taken as they are written: `{}` is a schema for members where `true` is none, and a reference
-to `false` closes nothing.
+tuples. The keywords count as they are written: `{}` is a schema for members but `true` is none, and a reference to
+`false` does not close the object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stele.formats.jsonschema.patterns import pattern_matches
 
 
 def compare_annotations(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
-    """Compare names, texts and defaults, which no policy refuses."""
+    """Compare ids, titles, descriptions and defaults, whose changes no policy refuses."""
     before, after = (shape.source if shape.whole else _NO_ANNOTATIONS for shape in (old, new))
     if before.get(old.model.id_keyword) != after.get(new.model.id_keyword):
         yield LocalChange("ID_CHANGED")
@@ -111,10 +111,10 @@ def _as_number(value: Json) -> int | Decimal | None:
 
 
 class Rest(NamedTuple):
-    """The keyword about members that no other keyword names.
+    """The keyword about members that no other keyword names, such as `additionalProperties`.
 
-    permitted  False when there may be none
-    schema     what they have to meet; None when anything goes or nothing does
+    permitted  False when no such members are allowed
+    schema     the schema of these members; None when all or none are allowed
     """
 
     permitted: bool
@@ -130,8 +130,8 @@ class ContentModel(NamedTuple):
     """The content model of one object or tuple.
 
     patterns     (pattern, schema) of `patternProperties`
-    rest         `additionalProperties` and its kin
-    unevaluated  the value of `unevaluatedProperties` and its kin, None where there is none
+    rest         `additionalProperties` or its counterpart for items
+    unevaluated  the value of `unevaluatedProperties` or its counterpart, None when it is absent
     """
 
     shape: SchemaShape
@@ -141,13 +141,13 @@ class ContentModel(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """True when a member nobody named may be anything."""
+        """Whether an unnamed member can have any value."""
         if self.patterns or not self.rest.permitted or self.rest.schema is not None:
             return False
         return self.unevaluated is None or self.shape.model.allows_anything(self.unevaluated)
 
     def covering_schema(self, name: str) -> SchemaShape | None:
-        """Return the schema that an unnamed member has to meet; None when no schema is there for it."""
+        """Return the schema of an unnamed member; None when there is none."""
         for pattern, schema in self.patterns:
             if pattern_matches(pattern, name):
                 return self.shape.model.get_shape(schema)
@@ -176,7 +176,7 @@ def compare_rest(old: ContentModel, new: ContentModel, keyword: str, stem: str) 
 def compare_unevaluated(
     old: ContentModel, new: ContentModel, keyword: str, stem: str
 ) -> Iterator[LocalChange | InnerPair]:
-    """Compare `unevaluatedProperties` or its counterpart; writing `true` where nothing was counts as narrowing."""
+    """Compare `unevaluatedProperties` or its counterpart. Adding `true` where it was absent counts as narrowing."""
     before, after = old.unevaluated, new.unevaluated
     if before is None and after is None:
         return
@@ -335,7 +335,7 @@ def _set_change(was: set[str] | None, now: set[str] | None) -> str:
 
 
 def _dependency_map(shape: SchemaShape, keyword: str) -> dict[str, Json]:
-    """Return one half of what was `dependencies` up to draft-07."""
+    """Return the value of a dependency keyword. Up to draft-07 `dependencies` stands for both keywords."""
     return shape.named_schemas(keyword if shape.model.later else "dependencies")
 
 
@@ -344,7 +344,7 @@ def _string_set(value: Json) -> set[str]:
 
 
 def _has_default(shape: SchemaShape, name: str) -> bool:
-    """Return whether a property has a default, written beside its reference if it is one."""
+    """Return whether a property has a default. For a reference, it must be beside the `$ref`."""
     schema = shape.named_schemas("properties").get(name)
     return isinstance(schema, dict) and has_default(schema, shape.model)
 
@@ -366,7 +366,10 @@ def compare_arrays(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -
 
 
 def _contains_bound(shape: SchemaShape, keyword: str) -> Json:
-    """Return a bound of `contains`; since 2019-09 the lower one is 1 where `contains` stands alone."""
+    """Return a bound of `contains`, None when it is absent.
+
+    Since 2019-09 `minContains` is 1 if there is `contains` without it.
+    """
     if not shape.model.later:
         return shape.source.get(keyword) if shape.whole else None
     if "contains" not in shape.source:
@@ -422,7 +425,7 @@ def _tuple_schemas(shape: SchemaShape) -> list[Json]:
 
 
 def _item_schema(shape: SchemaShape) -> Json:
-    """Return `items` as one schema for all items, None where it is none; since 2019-09 a boolean counts as none."""
+    """Return `items` as one schema for all items, None when it is not one; since 2019-09 a boolean is not one."""
     schema = shape.source.get("items")
     if shape.model.later:
         return schema if isinstance(schema, dict) and not _tuple_schemas(shape) else None
@@ -441,6 +444,6 @@ def _array_content(shape: SchemaShape) -> ContentModel:
 
 
 def _additional_items(shape: SchemaShape) -> Rest:
-    """Return `additionalItems` up to draft-07, which has no effect beside one schema for all items."""
+    """Return `additionalItems` up to draft-07. `false` has no effect beside one schema for all items."""
     value = shape.source.get("additionalItems")
     return parse_rest(None if value is False and _item_schema(shape) is not None else value)

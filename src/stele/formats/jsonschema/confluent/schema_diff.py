@@ -1,11 +1,11 @@
-"""The structural diff: its types of change, which of them a policy lets pass, and how rules are run over two schemas.
+"""The structural diff: its types of change, which of them a policy allows, and how rules are run over two schemas.
 
-Schemas may be recursive, huge or hostile. A rule looks at one pair of shapes and yields what changed there and which
-inner pairs to look at. Whether a pair is compatible may depend on itself through a cycle of references: such a pair is
-assumed compatible until something speaks against it, so the answer is the greatest fixed point, found with a worklist.
-Nothing here recurses.
+Schemas may be recursive, huge or hostile. A rule compares one pair of shapes, and yields the changes there and the
+inner pairs to compare. Through a cycle of references, the verdict on a pair can depend on itself. Such a pair is
+assumed compatible until a change contradicts that, so the answer is the greatest fixed point, found with a worklist. No
+function here recurses without bound.
 
-The names of changes are those the Confluent registry reports, so that its users find what they know.
+The names of changes are those that the Confluent registry reports, so that its users recognize them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from stele.formats.jsonschema.json_text import escape_token
 from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
 
 MAX_EVALUATIONS = 60_000
-"""Pairs of schemas looked at before a comparison is given up; a pair of long ones counts several times."""
+"""Maximum number of pairs that one comparison evaluates; a pair of long schemas counts several times."""
 
 MAX_QUESTIONS = 1_000_000
-"""Questions for the compatibility of a pair before a comparison is given up."""
+"""Maximum number of calls of `is_compatible` in one comparison."""
 
 _MEMBERS_PER_STEP = 50
 
 MAX_REPORTED = 5_000
-"""Places reported in full; beyond them a pair that was reported already is left out."""
+"""Number of pairs that are reported in full. After them, a pair that was already reported is left out."""
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -42,7 +42,7 @@ class LocalChange(NamedTuple):
 
 
 class InnerPair(NamedTuple):
-    """A pair whose changes count as changes here, at a relative path."""
+    """An inner pair at a relative path. Its changes are also changes of the outer pair."""
 
     old: SchemaShape
     new: SchemaShape
@@ -50,7 +50,7 @@ class InnerPair(NamedTuple):
 
 
 class CombinationBranch(NamedTuple):
-    """A member of a combination with a text to tell it by."""
+    """A member of a combination, with a text that identifies it."""
 
     text: bytes
     shape: SchemaShape
@@ -63,9 +63,9 @@ Rule: TypeAlias = Callable[["SchemaDiff", SchemaShape, SchemaShape], Iterator[Lo
 class SchemaDiff:
     """One comparison under one policy.
 
-    rule      what to say about one pair
+    rule      yields the changes and inner pairs of one pair
     allowed   the types of change that are compatible
-    branches  the different members of combinations, where they were asked for
+    branches  the distinct members of combinations, cached when they are first needed
     """
 
     def __init__(self, rule: Rule, allowed: frozenset[str]) -> None:
@@ -89,7 +89,10 @@ class SchemaDiff:
         return list(self._report_changes((old, new)))
 
     def is_compatible(self, old: SchemaShape, new: SchemaShape) -> bool:
-        """Return whether new reads all that old allows, as far as known; a change queues the asking pair again."""
+        """Return whether new reads all that old allows, as far as known.
+
+        If the verdict changes later, the pair under evaluation that called this is evaluated again.
+        """
         self._questions += 1
         if self._questions > MAX_QUESTIONS:
             raise TooLarge(f"comparing the schemas takes more than {MAX_QUESTIONS} steps")
@@ -105,7 +108,7 @@ class SchemaDiff:
         return verdict
 
     def _settle_verdicts(self) -> None:
-        """Evaluate in rounds: pairs that a round asked for come before pairs to evaluate again."""
+        """Evaluate pairs in rounds until no verdict changes. New pairs come before pairs to evaluate again."""
         while self._queue:
             current, self._queue = self._queue, {}
             for pair in current:
@@ -140,11 +143,11 @@ class SchemaDiff:
     def _report_changes(
         self, root: Pair, at: Path = (), around: Sequence[Pair] = (), *, again: bool = False
     ) -> Iterator[SchemaChange]:
-        """Walk the pairs again with every verdict known.
+        """Yield the changes: walk the pairs again after all verdicts are final.
 
-        A compatible pair met inside itself says nothing new; an incompatible one says once again what is wrong with it,
-        for that is wrong at the inner place too. around are pairs the walk is inside of; again is True in such a
-        repetition, where a third meeting says nothing.
+        A compatible pair that occurs inside itself yields nothing there. An incompatible one yields its changes a
+        second time, at the inner path. around are the pairs that enclose the walk. again is whether the walk is such a
+        repetition, in which further occurrences yield nothing.
         """
         open_pairs: set[Pair] = {*around, root}
         stack: list[tuple[Pair, Path, Iterator[LocalChange | InnerPair]]] = [(root, at, self._rule(self, *root))]
@@ -180,7 +183,7 @@ class SchemaChange(NamedTuple):
     """One difference between two schemas.
 
     type  name of the kind of change, upper case
-    path  where, as `#/` and JSON Pointer tokens from the root of the schema (`#/` is the root)
+    path  its position, as `#/` and JSON Pointer tokens from the root of the schema (`#/` is the root)
     """
 
     type: str
@@ -219,7 +222,7 @@ STRICT: frozenset[str] = frozenset(
         *("COMBINED_TYPE_EXTENDED", "PRODUCT_TYPE_NARROWED", "SUM_TYPE_EXTENDED", "NOT_TYPE_NARROWED"),
     ]
 )
-"""What leaves every document of the writer readable, as far as the rules look."""
+"""Changes after which every document of the writer stays readable, as far as the rules check."""
 
 LENIENT: frozenset[str] = STRICT | frozenset(
     [
@@ -231,7 +234,7 @@ LENIENT: frozenset[str] = STRICT | frozenset(
         "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
     ]
 )
-"""STRICT, and what is safe as long as writers only send the properties their schema names."""
+"""STRICT, and changes that are safe if writers only send the properties that their schema names."""
 
 BREAKING: frozenset[str] = frozenset(
     [
@@ -255,10 +258,10 @@ BREAKING: frozenset[str] = frozenset(
         *("PRODUCT_TYPE_EXTENDED", "SUM_TYPE_NARROWED", "NOT_TYPE_EXTENDED"),
     ]
 )
-"""What no policy lets pass."""
+"""Changes that no policy allows."""
 
 ALL: frozenset[str] = LENIENT | BREAKING
-"""Every type of change there is."""
+"""All types of change."""
 
 
 class _Advice(NamedTuple):
@@ -347,9 +350,9 @@ def build_findings(
     writer: ParsedJsonSchema,
     advice: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Return one finding for each change that is not allowed, once for each place.
+    """Return one finding for each change that is not allowed, once for each path.
 
-    advice has why and what to do for types of change that `change_advice` has nothing to say about.
+    advice overrides `change_advice`: it has (why, fix) by type of change.
     """
     return [
         _build_finding(change, reader, writer, advice.get(change.type) or change_advice(change.type))
@@ -389,4 +392,4 @@ def _excerpt_at(parsed: ParsedJsonSchema, path: str) -> str:
 
 
 RULESETS = {"confluent": STRICT, "confluent-lenient": LENIENT}
-"""The rulesets of this family with the types of change each lets pass."""
+"""The rulesets of this family, each with the types of change that it allows."""

@@ -1,10 +1,10 @@
-"""The structural view of a schema that comparison works on: one kind, and parts where several keywords say something.
+"""The structural view of a schema that is compared: a schema has one kind, and is split if its keywords are of several.
 
-A schema with keywords of several kinds is the product (`allOf`) of one part for each, a list of types is the sum
-(`anyOf`) of one part for each. This is the object model of the validator the Confluent registry is built on
-(org.everit.json.schema, Apache-2.0), and so the level at which its rules speak. Up to draft-07 that validator reads the
-text itself; schemas of later drafts are read by another one (json-sKema, MIT) and brought into the same model, with
-differences: parts stand in the order of the text, and branches that are products of parts dissolve into their list.
+A schema with keywords of several kinds is the product (`allOf`) of one part for each. A list of types is the sum
+(`anyOf`) of one part for each. This is the object model of the validator that the Confluent registry uses
+(org.everit.json.schema, Apache-2.0), and its rules are defined on that model. Up to draft-07 that validator reads the
+text itself. Schemas of later drafts are read by another one (json-sKema, MIT) and converted to the same model, with
+differences: parts are in the order of the text, and branches that are products of parts are replaced by these parts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stele.formats.jsonschema.resolve import REF_KEYWORDS
 
 
 class ShapeKind(Enum):
-    """What a shape is about."""
+    """The kind of a shape."""
 
     EMPTY = "anything"
     FALSE = "nothing"
@@ -38,7 +38,7 @@ class ShapeKind(Enum):
 
 
 class Criterion(Enum):
-    """How the members of a combination add up."""
+    """How many members of a combination must match."""
 
     ALL = "allOf"
     ANY = "anyOf"
@@ -54,12 +54,13 @@ class ReferencePart(NamedTuple):
 class SchemaShape:
     """One schema, or one part of one. Compared by identity: a model makes each shape once.
 
-    model     the document it belongs to
-    source    the keywords (of the whole schema, also for a part)
-    whole     False for the parts a schema was split into: titles and defaults belong to the whole
-    split     True for the product of the parts of one schema, which nobody wrote as `allOf`
-    criterion and members: for `Kind.COMBINED`
-    integer   for `Kind.NUMBER`
+    model      the document it belongs to
+    source     the keywords (of the whole schema, also for a part)
+    whole      False for the parts of a split schema: titles and defaults belong to the whole
+    split      True for the product of the parts of one schema, which is not an `allOf` in the text
+    criterion  for `ShapeKind.COMBINED`
+    members    for `ShapeKind.COMBINED`
+    integer    for `ShapeKind.NUMBER`
     """
 
     __slots__ = ("_members", "_ready", "criterion", "integer", "kind", "model", "source", "split", "whole")
@@ -89,7 +90,7 @@ class SchemaShape:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """The members of a combination, combinations before others; found when first asked for, so nothing recurses."""
+        """The members of a combination, combinations first. Computed on first access, so that nothing recurses."""
         if not self._ready:
             self._members = self.model.arrange_members(self._members)
             self._ready = True
@@ -153,7 +154,7 @@ _CONDITIONAL = {
     Draft.DRAFT2020: frozenset(("if",)),
 }
 _LAST = ("properties", "patternProperties", "unevaluatedItems", "unevaluatedProperties")
-"""Keywords the reader of the later drafts comes to when it is through with all others."""
+"""Keywords that the validator of the later drafts processes after all others."""
 
 
 class ShapeModel:
@@ -191,7 +192,7 @@ class ShapeModel:
         return known
 
     def allows_anything(self, schema: Json) -> bool:
-        """Return whether a schema as written, not at the end of a reference, allows everything."""
+        """Return whether a schema as written allows every value. A reference does not count."""
         return schema is True or (
             isinstance(schema, dict)
             and not self._is_reference(schema)
@@ -199,7 +200,7 @@ class ShapeModel:
         )
 
     def arrange_members(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
-        """Return members of a combination with the parts of those that dissolve, combinations first."""
+        """Return the members of a combination, combinations first. Split members are replaced by their parts."""
         flat_members: list[Member] = []
         for member in members:
             if (
@@ -214,7 +215,7 @@ class ShapeModel:
         return tuple(sorted(flat_members, key=lambda member: not self._is_combination(member)))
 
     def _is_combination(self, member: Member) -> bool:
-        """Return whether a member is itself a combination; what is behind a reference does not count."""
+        """Return whether a member is itself a combination. The target of a reference does not count."""
         if isinstance(member, SchemaShape):
             return member.kind is ShapeKind.COMBINED
         return (
@@ -228,7 +229,7 @@ class ShapeModel:
         return id(schema) in self._links.targets and (not self.later or next(self._own_parts(schema), None) is None)
 
     def _follow_references(self, schema: Json) -> Json:
-        """Follow references that stand alone; a circular chain constrains nothing (True)."""
+        """Follow references without other keywords. A circular chain constrains nothing (True)."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self._links.targets:
             if id(schema) in seen:
@@ -256,7 +257,7 @@ class ShapeModel:
         return shape
 
     def _own_parts(self, schema: dict[str, Json]) -> Iterator[SchemaShape]:
-        """Yield one part for each kind of keyword, references aside."""
+        """Yield one part for each kind of keyword, without references."""
         if isinstance(schema.get("enum"), list):
             yield SchemaShape(self, ShapeKind.ENUM, schema)
         for keyword, criterion in _CRITERIA:
@@ -272,7 +273,7 @@ class ShapeModel:
             yield SchemaShape(self, ShapeKind.CONDITIONAL, schema)
 
     def _typed_parts(self, schema: dict[str, Json]) -> Iterator[SchemaShape]:
-        """Yield the part that `type` asks for, and one for each kind it does not name but other keywords are about."""
+        """Yield the part for `type`, and one for each kind that it does not name but other keywords apply to."""
         names = schema.get("type")
         listed = names if isinstance(names, list) else [names]
         parts = [
@@ -291,7 +292,7 @@ class ShapeModel:
 
 
 class _Order:
-    """Where in the text of a schema a part of it begins."""
+    """Sort key of a part: the position in the text of the schema where its first keyword is."""
 
     def __init__(self, schema: dict[str, Json], words: _Words) -> None:
         late = {word: len(schema) + place for place, word in enumerate(_LAST)}
@@ -302,7 +303,7 @@ class _Order:
         return min((self._places[word] for word in self._part_keywords(part) if word in self._places), default=0)
 
     def _part_keywords(self, part: SchemaShape | ReferencePart) -> Iterable[str]:
-        """Return the keywords a part may be made of."""
+        """Return the keywords that a part can consist of."""
         if isinstance(part, ReferencePart):
             return REF_KEYWORDS
         if part.kind is ShapeKind.COMBINED and part.criterion.value in part.source:

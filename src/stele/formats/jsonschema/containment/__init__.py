@@ -1,10 +1,10 @@
 """The rulesets `containment` and `containment-lenient`: the reader's schema allows all that the writer's allows.
 
-A pair is compatible when that is proved (by the canonical form of jsonschema-rs) and no counter-example turns up; it is
-incompatible when a document is found that the writer's schema allows and the reader's refuses, and the finding shows
-it. What is neither is undecided: an `UNKNOWN` finding, which refuses, under `containment`; a warning, which lets the
-change pass, under `containment-lenient`. Version 2 of both compares patterns and lengths as regular languages; version
-1 compares patterns as texts.
+A pair is compatible when that is proved (structurally, or by the canonical form of jsonschema-rs) and no
+counter-example is found. It is incompatible when a document is found that the writer's schema allows and the reader's
+refuses; the finding shows it. Otherwise the pair is undecided: under `containment` an `UNKNOWN` finding, which refuses
+the change, and under `containment-lenient` a warning, which allows it. Version 2 of both compares patterns and lengths
+as regular languages. Version 1 compares patterns as texts.
 
 Source: docs/protocols/json-schema.md#containment.
 """
@@ -147,7 +147,7 @@ def build_refusal(
 
 
 def build_undecided(doubt: UndecidedReason, level: Severity, detail: str = "") -> Finding:
-    """Return the finding about a pair for which neither proof nor counter-example was found."""
+    """Return the finding for a pair without proof and without counter-example."""
     if doubt is UndecidedReason.MALFORMED:
         message = shorten_message(detail, _MESSAGE_LIMIT)
         why = f"One of the two schemas is malformed, so no document can be checked against it: {message}."
@@ -168,9 +168,10 @@ def build_undecided(doubt: UndecidedReason, level: Severity, detail: str = "") -
 
 
 def _most_telling_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
-    """Return the fault in the one branch of a choice that the value is meant for, where there is such a branch.
+    """Return the error in the one branch of a choice that the value is meant for, if there is such a branch.
 
-    It is the only branch that does not refuse the value for its type, or for the constant that tags it.
+    It is the only branch that does not refuse the value for its type, or for the constant that tags it. Without it, the
+    error itself is returned.
     """
     while isinstance(error.kind, _CHOICES):
         depth = len(error.instance_path)
@@ -200,7 +201,7 @@ def _error_keyword(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _pointer_in_text(parsed: ParsedJsonSchema, steps: list[str | int]) -> str:
-    """Return the JSON Pointer of a place that a validator reached, after the label of the text it is in."""
+    """Return the JSON Pointer of the schema at the end of a validator's path, after the label of the text it is in."""
     label, path, value = "", list[str | int](), parsed.root
     for step in steps:
         if step in REF_KEYWORDS and isinstance(value, dict) and id(value) in parsed.links.targets:
@@ -231,13 +232,13 @@ def _find_text(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | 
 
 
 STEPS_BEFORE_PROOF = 1_000
-"""Values made before the prover is asked: it is experimental, and a document beats its word."""
+"""Values tried before the canonical form is used: it is experimental, and a counter-example is more reliable."""
 
 STEPS_BESIDE_PROOF = 200
-"""Values made where the structural proof holds: a look from another side."""
+"""Values tried although the structural proof holds, as an independent check."""
 
 STEPS = 12_000
-"""Values made where there is no proof: about a tenth of a second."""
+"""Values tried where there is no proof. That many take about a tenth of a second."""
 
 _ORDER = tuple(Draft)
 _BROKEN_PATTERN = (
@@ -247,11 +248,11 @@ _BROKEN_PATTERN = (
 
 
 MAX_TEXT = 500_000
-"""Bytes of both schemas together; beyond, nothing but equal texts is compared."""
+"""Maximum size in bytes of both schemas together; of larger ones, only equal texts are compatible."""
 
 
 class _Reading(NamedTuple):
-    """The two schemas under one reading of `format`: an annotation, or (before 2019-09 both are usual) an assertion."""
+    """The two schemas with `format` as an annotation, or as an assertion (before 2019-09 both are usual)."""
 
     formats: bool
     reader: jsonschema_rs.Validator
@@ -261,11 +262,11 @@ class _Reading(NamedTuple):
 def check_containment(
     reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Severity, *, languages: bool = True
 ) -> list[Finding]:
-    """Nothing when the reader's schema allows all the writer's does, under every usual reading of `format`.
+    """Return no finding when the reader's schema allows all the writer's does, under every usual reading of `format`.
 
-    Else one finding: with a counter-example, or of undecided_level when neither proof nor counter-example was found.
-    languages says whether patterns are compared as languages; version 1 of the rules compares their texts.
-    Bounded: a proof may take `provers.DEADLINE` seconds, a search `search.LONGEST`, for each reading.
+    Otherwise return one finding: with a counter-example, or of undecided_level when neither proof nor counter-example
+    was found. languages is whether patterns are compared as languages; version 1 of the rules compares their texts. For
+    each reading of `format`, a proof takes at most `provers.DEADLINE` seconds, a search `search.LONGEST`.
     """
     try:
         readings = list(_format_readings(reader, writer))
@@ -308,7 +309,7 @@ def _format_readings(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Iter
 
 
 def _may_assert_format(parsed: ParsedJsonSchema) -> bool:
-    """Return whether some validators may refuse values by `format`: those up to draft-07, where the text has one."""
+    """Return whether some validators may refuse values by `format`: for drafts up to 07, if a text may contain it."""
     return parsed.draft.ref_hides_siblings and (bool(parsed.references) or b'"format"' in parsed.printed)
 
 
@@ -317,7 +318,7 @@ def _document_in(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> Bu
 
 
 class _Comparison:
-    """One pair under one reading."""
+    """The comparison of one pair under one reading of `format`."""
 
     def __init__(
         self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading, *, languages: bool
@@ -333,7 +334,7 @@ class _Comparison:
 
     @cached_property
     def _own_draft_documents(self) -> tuple[Draft, BundledDocument, BundledDocument]:
-        """The two in their own draft if they share one, else in the later one."""
+        """The draft that both share, or the later of the two, and both documents in that draft."""
         draft = max((each.draft for each in self._pair), key=_ORDER.index)
         mine, theirs = (_document_in(each, draft, formats=self._reading.formats) for each in self._pair)
         return draft, mine, theirs
@@ -355,7 +356,7 @@ class _Comparison:
         return PROVER.can_prove(mine, theirs, draft, formats=self._reading.formats)
 
     def find_counter_example(self, steps: int) -> Finding | None:
-        """Return a document found in so many steps, as a finding."""
+        """Return the finding for a counter-example that was found within that many steps; None without one."""
         proves = partial(_is_counter_example, self._reading)
         witness = find_witness(self._reader, self._writer, self._structure, steps, proves)
         if witness is None:

@@ -1,9 +1,9 @@
-"""One self-contained document from a parsed schema, in its own draft or a later one, and what its places demand.
+"""One self-contained document from a parsed schema, in its own draft or a later one, and a view of it.
 
-The provers and the search want schemas they need not look around in: every `$ref` becomes a pointer into the
-definitions of the same document, identifiers and annotations are gone, and keywords the schema's own draft does not
-know (which say nothing there, but would in a later draft) are left out. A view of such a document tells what a place
-demands, what else it mentions, and what it accepts.
+The provers and the search need schemas without outside references. Every `$ref` becomes a pointer into the definitions
+of the same document. Identifiers and annotations are removed, and so are keywords that the schema's own draft does not
+know: they have no effect there, but would have one in a later draft. A view of such a document lists what a value must
+fit, lists all schemas that apply to it, and tests values.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def asserting_keywords(draft: Draft) -> frozenset[str]:
 
 
 class BundledDocument(NamedTuple):
-    """A schema that refers to nothing outside itself.
+    """A schema without references to other documents.
 
     root   the schema: a boolean, or an object whose only keywords are `$ref` and the definitions
     exact  whether it allows exactly what the original allows; False where the meaning of a reference depends on the
-           way taken to it or on itself, or a keyword has no counterpart in the later draft
+           path taken to it or on itself, or a keyword has no counterpart in the later draft
     """
 
     root: Json
@@ -78,7 +78,7 @@ class BundledDocument(NamedTuple):
 
     @property
     def definitions(self) -> Mapping[str, Json]:
-        """Every schema that something refers to, by name."""
+        """All schemas that references lead to, by name."""
         if not isinstance(self.root, dict):
             return {}
         definitions: Mapping[str, Json] = self.root.get("$defs") or self.root.get("definitions") or {}
@@ -88,14 +88,14 @@ class BundledDocument(NamedTuple):
 def build_document(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> BundledDocument:
     """Return a parsed schema as one document of `draft`, which is its own or a later one; linear in the schema.
 
-    formats keeps `format`; a document without it reads it as an annotation. Between drafts an integer is an integer
-    however it is spelled: that draft-04 takes 1.0 for none is not carried over.
+    formats keeps `format`; without it `format` is an annotation. Draft-04 does not count 1.0 as an integer; this
+    difference is not translated.
     """
     return _Translation(parsed, draft, formats=formats).translate_all()
 
 
 class _Translation:
-    """One run; `exact` is taken back when something cannot be carried over."""
+    """The translation of one schema. `_exact` becomes False when something cannot be translated."""
 
     def __init__(self, parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> None:
         self._parsed = parsed
@@ -110,7 +110,7 @@ class _Translation:
         self._dynamic = False
 
     def translate_all(self) -> BundledDocument:
-        """Translate all that is reached from the root."""
+        """Translate all schemas that are reachable from the root."""
         if not isinstance(self._parsed.root, dict):
             return BundledDocument(self._parsed.root, exact=True)
         reference = self._add_definition(self._parsed.root)
@@ -124,7 +124,7 @@ class _Translation:
         return BundledDocument({"$ref": reference, self._keyword: self._definitions}, self._exact)
 
     def _add_definition(self, target: Json) -> str:
-        """Return a pointer to a target, which becomes a definition when it is met for the first time."""
+        """Return a pointer to a target. It becomes a definition on the first call."""
         name = self._names.get(id(target))
         if name is None:
             name = self._names[id(target)] = str(len(self._names))
@@ -162,7 +162,7 @@ class _Translation:
         return {"$ref": self._add_definition(target)}
 
     def _is_ambiguous(self) -> bool:
-        """Return whether a dynamic reference could lead to several places, counting the anchors of all texts."""
+        """Return whether a dynamic reference could have several targets; the anchors of all texts count."""
         texts = [self._parsed.root, *(self._parsed.references[label] for label in self._parsed.links.used)]
         count = 0
         while texts:
@@ -175,7 +175,10 @@ class _Translation:
         return count > 1
 
     def _translate_upward(self, out: dict[str, Json]) -> None:
-        """Rewrite keywords of the earlier draft for the later one; content keywords and formats make that inexact."""
+        """Rewrite keywords of the earlier draft for the later one.
+
+        Content keywords and formats make the result inexact.
+        """
         if not {"contentEncoding", "contentMediaType", "format", "unevaluatedItems"}.isdisjoint(out):
             self._exact = False
         for bound, exclusive in _BOUNDS:
@@ -216,13 +219,13 @@ Schemas: TypeAlias = tuple[Json, ...]
 """Schemas that apply to one value together."""
 
 Parts: TypeAlias = list[dict[str, Json]]
-"""Schema objects, references followed."""
+"""Schema objects that apply to one value together, with references followed."""
 
 MAX_WAYS_LOOKED_AT = 2_000
-"""Schemas entered while the ways to meet one place are listed."""
+"""Maximum number of schemas entered while the ways to fit a value's schemas are listed."""
 
 MAX_HINTS = 80
-"""Schema objects of one place that are looked at for borders."""
+"""Maximum number of schema objects of one value that are searched for limits."""
 
 _LISTS = ("allOf", "anyOf", "oneOf")
 _ONES = ("not", "if", "then", "else")
@@ -232,7 +235,7 @@ class DocumentView:
     """One document, read as 2020-12: its values are builtin types (Decimal for fractions)."""
 
     def __init__(self, document: BundledDocument, *, compiles: bool = True) -> None:
-        """Take a document; compiles says whether its parts may be compiled, which takes too long for large patterns."""
+        """Read a document. compiles is whether its parts may be compiled; large patterns take too long for that."""
         self._compiles = compiles
         self.root: Json = to_builtin(document.root)
         self._definitions = BundledDocument(self.root, exact=document.exact).definitions
@@ -240,7 +243,10 @@ class DocumentView:
         self._validators: dict[tuple[int, ...], jsonschema_rs.Validator | None] = {}
 
     def is_accepted(self, schemas: Schemas, value: Json) -> bool:
-        """Return whether a value fits all the schemas; True when they cannot be compiled: this only ranks guesses."""
+        """Return whether a value fits all the schemas.
+
+        It is also True when they cannot be compiled: the result only ranks guesses.
+        """
         if not self._compiles:
             return True
         key = tuple(map(id, schemas))
@@ -250,11 +256,11 @@ class DocumentView:
         return validator is None or is_valid_value(validator, value) is True
 
     def has_reference(self, schema: dict[str, Json]) -> bool:
-        """Return whether a schema with a reference is one of this document."""
+        """Return whether a schema with a reference belongs to this document."""
         return id(schema) in self._targets
 
     def reference_target(self, schema: dict[str, Json]) -> Json:
-        """Return the schema a reference of this document leads to."""
+        """Return the target of a reference in this document."""
         return self._targets[id(schema)]
 
     def _find_targets(self) -> dict[int, Json]:
@@ -314,7 +320,7 @@ class DocumentView:
 
 
 class _WayLister:
-    """Lists the ways to meet schemas."""
+    """Lists the ways to fit several schemas."""
 
     def __init__(self, definitions: Mapping[str, Json], limit: int) -> None:
         self._definitions = definitions
@@ -322,7 +328,7 @@ class _WayLister:
         self._looks = 0
 
     def list_all(self, schemas: Schemas) -> list[Parts]:
-        """Return the ways to meet all of them at once."""
+        """Return the ways to fit all of them at once."""
         ways: list[Parts] = [[]]
         for schema in schemas:
             ways = self._combine_ways(ways, self._list_ways(schema, ()))
@@ -358,7 +364,10 @@ class _WayLister:
         return ways
 
     def _combine_ways(self, left: list[Parts], right: list[Parts]) -> list[Parts]:
-        """Combine each with each, those on the diagonal first, so that the limit leaves out no branch early."""
+        """Return combinations of both lists, at most the limit.
+
+        Pairs of equal index are first, so that the limit omits no branch early.
+        """
         if not left or not right:
             return []
         order = [(i % len(left), i % len(right)) for i in range(max(len(left), len(right)))]
@@ -381,7 +390,7 @@ def is_valid_value(validator: jsonschema_rs.Validator, value: Json) -> bool | No
 
 
 def has_member_schema(part: dict[str, Json], name: str) -> bool:
-    """Return whether a schema says something about a member by its name."""
+    """Return whether a schema has a schema for a member, by its name or by a pattern."""
     return name in part.get("properties", ()) or any(True for _ in _matching_patterns(part, name))
 
 
@@ -416,7 +425,7 @@ def item_schemas(parts: Parts, index: int, *, guess: bool = False) -> Schemas:
 
 
 def required_with(part: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each member with the names of those that have to be there with it."""
+    """Yield each member with the names of the members that it requires."""
     for keyword in ("dependentRequired", "dependencies"):
         for name, wanted in part.get(keyword, {}).items():
             if isinstance(wanted, list):

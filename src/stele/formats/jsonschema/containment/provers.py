@@ -1,14 +1,16 @@
-"""Provers that one schema allows all another one allows.
+"""Provers that one schema allows all that another one allows.
 
-The first is the canonical form of jsonschema-rs, whose authors call it experimental and of whose answers only YES is a
-proof. It runs in a process of its own, since it may take minutes.
+The first prover uses the canonical form of jsonschema-rs. Its authors call it experimental, and only its answer YES is
+a proof. It runs in a separate process, since it may take minutes.
 
-The second goes keyword by keyword, through recursive schemas, without leaving the process. It knows less, but it
-follows references round any cycle, does not mind thousands of properties, and tells the search which places need no
-looking into. It says yes only when every keyword of the reader follows from keywords of the writer. A pair met inside
-itself, at least one member or item deeper, is taken to hold: a document that speaks against it would hold a smaller one
-that does, and so on for ever, which no document can. From version 2 of the rules on it asks `StringProver` about
-strings and names of members, and looks at the other types by themselves where that says yes.
+The second prover compares keyword by keyword, through recursive schemas, inside this process. It proves less, but it
+follows references around any cycle, handles thousands of properties, and shows the search which parts need no search.
+It returns yes only when every keyword of the reader follows from keywords of the writer.
+
+A pair that occurs inside itself, at least one member or item deeper, is assumed to hold. A document that contradicts it
+would contain a smaller one that does, and so on without end, which is impossible. From version 2 of the rules on, the
+prover uses `StringProver` for strings and names of members. Where that succeeds, it compares the other types
+separately.
 """
 
 from __future__ import annotations
@@ -44,10 +46,7 @@ from stele.formats.jsonschema.json_text import Json, to_hashable
 from stele.formats.jsonschema.patterns import BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT
 
 DEADLINE = 5.0
-"""Seconds one proof by the canonical form may take on the wall clock; what takes longer counts as not proved.
-
-`engine_worker.PROCESSOR_LIMIT` comes first.
-"""
+"""Maximum wall-clock seconds of one proof by the canonical form. A proof that takes longer counts as not proved."""
 
 _NUMBERS = {
     Draft.DRAFT4: jsonschema_rs.Draft4,
@@ -59,15 +58,16 @@ _NUMBERS = {
 
 
 class CanonicalProver:
-    """Proofs by the canonical form. Safe to share between threads and across a fork; threads wait for each other."""
+    """Proofs by the canonical form. Safe to share between threads and across a fork; one thread at a time is served."""
 
     def __init__(self, deadline: float = DEADLINE) -> None:
         self._engine = EngineProcess(deadline)
 
     def can_prove(self, reader: BundledDocument, writer: BundledDocument, draft: Draft, *, formats: bool) -> bool:
-        """Return whether it is proved that every document of the writer is one of the reader; both are of `draft`.
+        """Return whether it is proved that the reader allows every document of the writer. Both are of `draft`.
 
-        formats says whether `format` refuses. False means nothing: not proved, too slow, or no process to be had.
+        formats is whether `format` is an assertion. False has no meaning: not proved, too slow, or no process
+        available.
         """
         if not (reader.exact and writer.exact):
             return False
@@ -82,7 +82,7 @@ class CanonicalProver:
 
 
 PROVER = CanonicalProver()
-"""The one prover by the canonical form of this Python process."""
+"""The prover by the canonical form that this Python process shares."""
 
 
 _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean", "null"])
@@ -132,7 +132,10 @@ def _is_within(keyword: str, theirs: Json, mine: Json) -> bool:
 
 
 def _is_bounded(keyword: str, value: Json, writer: Parts) -> bool:
-    """Return whether a bound of the writer's implies the reader's; inclusive does not imply equal exclusive."""
+    """Return whether a bound of the writer implies the reader's.
+
+    An inclusive bound does not imply an equal exclusive one.
+    """
     word = "inimum" if keyword.endswith("inimum") else "aximum"
     sign = 1 if word == "inimum" else -1
     for part in writer:
@@ -153,7 +156,7 @@ def _is_divisor(mine: Json, theirs: Json) -> bool:
 
 
 def allowed_types(parts: Parts) -> frozenset[str]:
-    """Return the types a value may have that fits all parts; `number` stands for numbers with a fraction."""
+    """Return the types that a value that fits all parts can have. `number` means numbers with a fraction."""
     allowed = _TYPES
     for part in parts:
         if "type" in part:
@@ -171,7 +174,7 @@ def is_possible_type(name: str, parts: Parts) -> bool:
 
 
 def listed_values(part: dict[str, Json]) -> list[Json] | None:
-    """Return all values a schema allows where it lists them."""
+    """Return all values that a schema allows, if it lists them by `const` or `enum`; None otherwise."""
     if "const" in part:
         return [part["const"]]
     values = part.get("enum")
@@ -179,12 +182,12 @@ def listed_values(part: dict[str, Json]) -> list[Json] | None:
 
 
 def required_names(parts: Parts) -> frozenset[str]:
-    """Return the members that have to be there."""
+    """Return the names of the required members."""
     return frozenset(name for part in parts for name in part.get("required", ()))
 
 
 def longest_array(parts: Parts) -> float:
-    """Return the most items an array may have."""
+    """Return the greatest number of items that an array can have."""
     return min((float(part["maxItems"]) for part in parts if "maxItems" in part), default=float("inf"))
 
 
@@ -194,7 +197,7 @@ def _type_set(names: Json) -> frozenset[str]:
 
 
 def _types_of(value: Json) -> tuple[str, ...]:
-    """Return the types a listed value may count as: drafts differ on whether 1.0 is an integer."""
+    """Return the types that a listed value can have. Drafts differ on whether 1.0 is an integer."""
     if value is None:
         return ("null",)
     if isinstance(value, bool):
@@ -207,10 +210,10 @@ def _types_of(value: Json) -> tuple[str, ...]:
 
 
 MAX_STEPS = 60_000
-"""Pairs looked at before the answer is no."""
+"""Maximum number of pairs that one proof compares; past it, the answer is no."""
 
 MAX_DEPTH = 50
-"""Pairs inside pairs before the answer is no: half of what the interpreter's stack can take."""
+"""Maximum nesting of pairs; past it, the answer is no. It is half of what Python's stack can hold."""
 
 Pair: TypeAlias = tuple[int, int]
 Rule: TypeAlias = Callable[["StructuralProver", dict[str, Json], Parts], bool]
@@ -219,14 +222,14 @@ _CONJUNCTIONS = ("$ref", "allOf", "$defs")
 
 
 class MemberNames:
-    """Names that members of the writer's objects may have; without a prover nothing is known of them."""
+    """Names that members of the writer's objects can have. Without a prover of strings nothing is known about them."""
 
     def __init__(self, strings: StringProver | None, writer: Parts, cases: Cases) -> None:
         self._strings = strings
         self._cases = cases if strings is None else strings.list_names(writer, cases)
 
     def is_disjoint(self, cases: Cases) -> bool:
-        """Return whether it is proved that none of the names is in some cases."""
+        """Return whether it is proved that no name fits the cases."""
         return self._strings is not None and self._strings.is_disjoint(self._cases, cases)
 
     def is_within(self, schema: Json) -> bool:
@@ -235,10 +238,10 @@ class MemberNames:
 
 
 class StructuralProver:
-    """Proofs about places of two documents."""
+    """Proves that schemas of one document allow all that schemas of another allow."""
 
     def __init__(self, reader: DocumentView, writer: DocumentView, *, languages: bool = True) -> None:
-        """Take the documents; languages says whether patterns are compared as languages, or as texts only."""
+        """Take the documents. languages is whether patterns are compared as languages, or as texts only."""
         self._views = (reader, writer)
         self.strings = StringProver(self._find_target) if languages else None
         self._without_strings: dict[int, dict[str, Json]] = {}
@@ -251,18 +254,18 @@ class StructuralProver:
         self._assumed: set[Pair] = set()
 
     def can_prove(self, reader: Json, writer: Json) -> bool:
-        """Return whether every value of the writer's schema is one of the reader's."""
+        """Return whether it is proved that the reader's schema allows every value of the writer's."""
         while True:
             self._assumed.clear()
             is_proved = self.is_covered(reader, writer)
             sure = self._assumed.isdisjoint(self._fails)
-            if not sure:  # something that is said to hold may rest on an assumption that does not
+            if not sure:  # a pair in _holds may rest on an assumption that failed
                 self._holds.clear()
             if sure or not is_proved:
                 return is_proved
 
     def is_covered(self, reader: Json, writer: Json) -> bool:
-        """Return the same as `can_prove` inside a proof: the answer may rest on assumptions."""
+        """Return the result of `can_prove` inside a proof, where it can rest on assumptions."""
         if reader is True or writer is False or reader == {}:
             return True
         if reader is False or not isinstance(reader, dict):
@@ -286,7 +289,7 @@ class StructuralProver:
         return is_proved
 
     def covers_inside(self, reader: Json, writers: tuple[Json, ...]) -> bool:
-        """Return whether one of the writer's schemas is covered, one member or item deeper."""
+        """Return whether reader covers one of the writer's schemas, one member or item deeper."""
         self._level += 1
         is_proved = any(self.is_covered(reader, writer) for writer in writers or (True,))
         self._level -= 1
@@ -309,7 +312,7 @@ class StructuralProver:
         return False
 
     def _covers_by_languages(self, reader: dict[str, Json], writer: Json) -> bool:
-        """Return whether the strings of the writer are covered, and so are the values of all other types."""
+        """Return whether the reader covers the strings of the writer, and the values of all other types."""
         strings = self.strings
         if strings is None or not strings.allows_strings(writer) or not strings.is_covered(reader, writer):
             return False
@@ -329,7 +332,7 @@ class StructuralProver:
         )
 
     def _list_conjuncts(self, writer: dict[str, Json]) -> list[Json]:
-        """Return the writer's schema and all schemas that hold together with it."""
+        """Return the writer's schema and all schemas that apply together with it."""
         conjuncts: dict[int, Json] = {}
         pending: list[Json] = [writer]
         while pending:
@@ -350,7 +353,7 @@ class StructuralProver:
         return True
 
     def member_names(self, writer: Parts, cases: Cases = ANY_STRING) -> MemberNames:
-        """Return the names of some cases that members of the writer's objects may have."""
+        """Return those names in the cases that members of the writer's objects can have."""
         return MemberNames(self.strings, writer, cases)
 
     def is_same(self, one: Json, other: Json) -> bool:
@@ -442,9 +445,9 @@ def _additional_follows(proof: StructuralProver, reader: dict[str, Json], writer
 def _covers_members(
     proof: StructuralProver, schema: Json, writer: Parts, names: MemberNames, siblings: dict[str, Json]
 ) -> bool:
-    """Return whether a schema covers every member of the writer's objects that has one of some names.
+    """Return whether a schema covers every member of the writer's objects with one of the names.
 
-    siblings is a schema that mentions none of them.
+    siblings is a schema that mentions none of these names.
     """
     for name in {name: None for part in writer for name in part.get("properties", {})}:
         if not (

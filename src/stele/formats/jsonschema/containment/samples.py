@@ -1,6 +1,6 @@
-"""Values to try: numbers around the bounds that schemas set, strings near a pattern, objects and arrays made of both.
+"""Values to try: numbers around the bounds of schemas, strings near a pattern, objects and arrays made of both.
 
-All of them are guesses: a validator looks at each.
+All of them are guesses: a validator checks each.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def make_numbers(schemas: list[dict[str, Json]]) -> Iterator[int | float | Decim
 
 
 def simplest_number(value: Decimal) -> int | float | Decimal:
-    """Return the simplest number of the value: an int when whole, a float when it has the same digits, else itself."""
+    """Return a value in its simplest type: int when whole, float when it has the same digits, else Decimal."""
     if value == value.to_integral_value():
         return int(value)
     return float(value) if Decimal(repr(float(value))) == value else value
@@ -79,7 +79,7 @@ def _enum_values(schemas: list[dict[str, Json]]) -> list[Decimal]:
 
 
 MAX_LENGTH = 5_000
-"""Characters of the longest string made."""
+"""Maximum length in characters of a string that is made."""
 
 _MAX_PATTERN = 500
 _MAX_NESTING = 40
@@ -114,7 +114,7 @@ FORMATS = {
 
 
 class _UnreadablePattern(Exception):
-    """The pattern is beyond this reader."""
+    """Raised when this parser cannot read a pattern."""
 
 
 class _Repeat(NamedTuple):
@@ -123,7 +123,7 @@ class _Repeat(NamedTuple):
 
 
 def make_strings(own: list[dict[str, Json]], all_schemas: list[dict[str, Json]]) -> Iterator[str]:
-    """Yield strings at the borders of what all_schemas allow; those of own come first."""
+    """Yield strings at the limits of what all_schemas allow. Samples of the patterns in own are also varied."""
     lengths = sorted(_border_lengths(all_schemas))
     samples = [text for schema in own for text in _samples_of(schema)]
     yield from ("a", "", "0", " ", "A", "é𝄞")
@@ -162,7 +162,7 @@ def _content_samples(schema: dict[str, Json]) -> Iterator[str]:
 
 
 def whole_bound(value: Json) -> int | None:
-    """Return a bound on a size as an int; None without one, or for one beyond every value made here."""
+    """Return a bound on a size as an int; None if it is absent, or larger than any value made here."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -186,7 +186,7 @@ def sample_pattern(pattern: str) -> tuple[str, ...]:
 
 
 class _Sampler:
-    """Reads a pattern and writes one string on the way: variant picks branches, characters and numbers of repeats."""
+    """Reads a pattern and builds one string that matches it. variant selects branches, characters and repetitions."""
 
     def __init__(self, pattern: str, variant: int) -> None:
         self._pattern = pattern
@@ -356,14 +356,14 @@ class _Sampler:
 
 
 MAX_SIZE = 1_200
-"""Members or items of the largest value made."""
+"""Maximum number of members or items of a value that is made."""
 
 MAX_NAMES = 400
-"""Members of one object that are varied."""
+"""Maximum number of members of one object that are varied."""
 
 _PAIRED = 5
 MAX_LOOKS = 50_000
-"""Names times schemas: choosing a value for a member looks at every schema of its place."""
+"""Maximum of names times schemas: choosing a value for a member reads every schema of its object."""
 
 _FEWEST_NAMES = 10
 _MAX_PATTERNS = 50
@@ -378,11 +378,11 @@ def make_objects(
     choices: Callable[[str], list[Json]],
     rank: Callable[[str], int],
 ) -> Iterator[dict[str, Json]]:
-    """Yield objects, small ones first: with what is required, with one member more or less, with all, of border sizes.
+    """Yield objects, small ones first: with the required members, one more or less, all, and of sizes at the limits.
 
-    own are the schemas to fit, everything what else is said of the object; names are some that members may have beside
-    those that are mentioned; choices gives the values of a member, a plain one first; rank says how soon to vary it,
-    small ones first.
+    own are the schemas to fit, everything all schemas that apply to the object. names are further names to use besides
+    those that the schemas mention. choices returns the values of a member, a plain one first. rank returns how late to
+    vary a member: the smallest rank is varied first.
     """
     make = _ObjectMaker(own, everything, names, choices)
     small = make.make_smallest()
@@ -405,7 +405,7 @@ def make_objects(
 
 
 class _ObjectMaker:
-    """What the objects of one place have in common."""
+    """Makes the objects for one set of schemas."""
 
     def __init__(
         self, own: Parts, everything: Parts, names: Iterable[str], choices: Callable[[str], list[Json]]
@@ -438,7 +438,7 @@ class _ObjectMaker:
         return list(member_names)
 
     def make_smallest(self) -> dict[str, Json]:
-        """Return an object with the members it has to have."""
+        """Return an object with its required members."""
         required = {name: None for part in self._own for name in part.get("required", ())}
         if len(required) > min(self._most, MAX_SIZE):
             return {}
@@ -468,7 +468,7 @@ class _ObjectMaker:
         return result
 
     def resize(self, value: dict[str, Json], size: int) -> dict[str, Json]:
-        """Return the object cut to a size, or filled up to it with members that no schema mentions."""
+        """Return the object cut to a size, or filled up to it with further members."""
         result = dict(list(value.items())[:size])
         fillers = iter([*self.names, *(f"m{index}" for index in range(size))])
         while len(result) < min(size, MAX_SIZE) and (name := next(fillers, None)) is not None:
@@ -477,7 +477,7 @@ class _ObjectMaker:
         return result
 
     def make_pairs(self, small: dict[str, Json], names: list[str]) -> Iterator[dict[str, Json]]:
-        """Yield objects with two chosen members, which conditions between members depend on."""
+        """Yield objects with two varied members, for conditions between members."""
         few = list(islice((name for name in names if self._choices(name)), _PAIRED))
         for index, one in enumerate(few):
             for other in few[index + 1 :]:
@@ -488,9 +488,9 @@ class _ObjectMaker:
 def make_arrays(
     own: Parts, everything: Parts, choices: Callable[[int], list[Json]], contained: Callable[[], list[Json]]
 ) -> Iterator[list[Json]]:
-    """Yield arrays of border lengths with plain items, then with one item changed, repeated or added.
+    """Yield arrays of lengths at the limits with plain items, then with one item changed, repeated or added.
 
-    choices gives the values of an item, a plain one first; contained those of what the array has to hold.
+    choices returns the values of an item, a plain one first. contained returns those that `contains` requires.
     """
     distinct = any(part.get("uniqueItems") is True for part in own)
     fixed = max((len(part.get("prefixItems", ())) for part in everything), default=0)

@@ -1,9 +1,9 @@
 """Searches for a document that the writer's schema allows and the reader's refuses.
 
-Values are made for each place from what both schemas say there: at, beside and between their bounds, of every type, of
-every branch. A place passes on few values, those that a schema of the reader refuses first, and objects and arrays are
-made of the values of their places. All of it only guesses: what counts is what the two validators say in the end.
-Nothing is left to chance, so the same two schemas get the same answer; steps, not seconds, bound the work.
+Values are made for each position from what both schemas require there: at, beside and between their bounds, of every
+type, of every branch. Each position passes only a few values to the enclosing one, first those that a schema of the
+reader refuses. Objects and arrays are made of the values of their positions. All values are guesses: the two validators
+decide. Nothing is random, so the same two schemas get the same answer. The work is limited by steps, not by seconds.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from stele.formats.jsonschema.json_text import Json, to_hashable
 
 
 class SearchPass(NamedTuple):
-    """One way to go through a pair of schemas.
+    """Limits of one pass of a search through a pair of schemas.
 
-    depth  levels of nesting it goes down
-    share  its part of the steps of a search
-    tries  values made for a place right below the root; half as many on each further level, but at least `fewest`
+    depth   maximum nesting
+    share   fraction of the steps of a search
+    tries   values made for a position right below the root; half as many on each further level, but at least `fewest`
+    fewest  least number of values made for a position
     """
 
     depth: int
@@ -34,15 +35,15 @@ class SearchPass(NamedTuple):
 
 
 PASSES = (SearchPass(2, 0.1, tries=12, fewest=6), SearchPass(2, 0.15), SearchPass(4, 0.25), SearchPass(16, 0.6))
-"""The passes of a search: a glance that finds what is plain to see, then wide and shallow, then deep."""
+"""The passes of a search: first a quick one for obvious cases, then wide and shallow, then deep."""
 
 MAX_VALUES = 14
-"""Values one place passes on to the place around it."""
+"""Maximum number of values that one position passes to the enclosing one."""
 
 LONGEST = 0.25
-"""Seconds of processor time after which a search ends even with steps left: a guard against slow validation.
+"""Processor seconds after which a search ends even with steps left: a guard against slow validation.
 
-It is not reached otherwise, and what else the machine does has no part in a verdict.
+It is not reached otherwise. It counts processor time, so other processes do not influence a verdict.
 """
 
 _TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
@@ -53,7 +54,7 @@ _ENOUGH_OF_THE_SAME = 4
 
 
 class Witness(NamedTuple):
-    """A document found; it may be null, so it comes wrapped."""
+    """A counter-example. It is wrapped because the document can be null."""
 
     document: Json
 
@@ -73,7 +74,7 @@ def find_witness(
 
 
 class SearchBudget:
-    """Steps that are left; one step is one value made. The end is one of `time.thread_time()`."""
+    """Steps that are left; one step is one value made. end is a value of `time.thread_time()`."""
 
     def __init__(self, steps: int, end: float) -> None:
         self._steps = steps
@@ -82,21 +83,24 @@ class SearchBudget:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left: what is under way should come to an end."""
+        """Whether no step or no time is left; the search must then end."""
         return self._steps < 0 or self._has_ended()
 
     def try_spend(self) -> bool:
-        """Take a step; False when none is left."""
+        """Spend a step. Return False when none is left."""
         self._steps -= 1
         return self._steps >= 0 and (self._steps % 16 != 0 or not self._has_ended())
 
     def _has_ended(self) -> bool:
-        """Whether the end has come. The clock on the wall, which is read faster, is never behind the processor's."""
+        """Return whether the time is over.
+
+        The wall clock is read first because that is faster; it never lags behind processor time.
+        """
         return time.monotonic() >= self._look_at and time.thread_time() >= self._end
 
 
 class Search:
-    """The search for one pair of schemas."""
+    """One pass of the search for one pair of schemas."""
 
     def __init__(
         self,
@@ -146,12 +150,15 @@ class Search:
         return chosen
 
     def _is_promising(self, writer: Schemas, reader: Schemas) -> bool:
-        """Return whether the reader may refuse a value here, as far as is proved."""
+        """Return whether the reader might refuse a value here: containment is not proved."""
         proves = self._structure.can_prove
         return not all(any(proves(mine, theirs) for theirs in writer or (True,)) for mine in reader)
 
     def _rank_place(self, writer: Schemas, reader: Schemas) -> int:
-        """Promising places first, and among them those that need no looking further down."""
+        """Return the rank of a position: 2 if a refusal is not possible there.
+
+        Otherwise it is 0 if no deeper search is needed, and 1 if one is.
+        """
         if not self._is_promising(writer, reader):
             return 2
         return int(any(isinstance(schema, dict) and not _DEEP.isdisjoint(schema) for schema in (*writer, *reader)))
@@ -162,7 +169,7 @@ class Search:
         hints = self._reader.list_hints(reader)
         yield from _mentioned_values(own_hints, hints)
         alternatives = self._writer.list_alternatives(writer, limit=200 if depth == 0 else 12)
-        # What lists its values has no others than those mentioned.
+        # Schemas that list their values allow no others, and these were already yielded.
         alternatives = [parts for parts in alternatives if all(listed_values(part) is None for part in parts)]
         sources = [
             self._make_of_type(kind, parts, [*own_hints, *hints], hints, depth)
@@ -254,7 +261,7 @@ def _in_turns(sources: list[Iterator[Json]]) -> Iterator[Json]:
 
 
 def _mentioned_values(own: Parts, hints: Parts) -> Iterator[Json]:
-    """Yield the values that the schemas list, those of the writer's schemas alone first."""
+    """Yield the values that the schemas list, first those that only the writer lists."""
     known = {to_hashable(value) for part in hints for value in listed_values(part) or ()}
     spelled_out = [value for part in own for value in listed_values(part) or ()]
     yield from (value for value in spelled_out if to_hashable(value) not in known)
@@ -275,7 +282,7 @@ def _types_of_parts(parts: Parts) -> list[str]:
 
 
 MAX_TRIES = 300
-"""Smaller documents that are tried."""
+"""Maximum number of smaller documents that are tried."""
 
 
 def shrink_document(value: Json, proves: Callable[[Json], bool]) -> Json:

@@ -1,15 +1,16 @@
-"""Which strings schemas allow: decided by regular languages.
+"""Decides by regular languages which strings schemas allow.
 
-What a schema says of strings is a formula of patterns, lengths and listed values. It is brought into cases, each a list
-of conditions that hold together. That a reader takes all strings of a writer means that no string fits a case of the
-writer and a case of what the reader refuses: the conditions that have to hold are intersected, and the language of
-these is compared with the union of those that must not hold. What is not understood here (formats, patterns with
-lookarounds) is left out of a case, which can only make it easier to fit: so no inclusion is claimed that does not hold.
+A schema constrains strings by a formula of patterns, lengths and listed values. The formula is converted to cases, each
+a set of conditions that hold together. A reader allows all strings of a writer if no string fits both a case of the
+writer and a case of what the reader refuses. To decide that, the languages of the conditions that must hold are
+intersected, and the result is compared with the union of the languages of those that must not hold. Conditions that are
+not supported here (formats, patterns with lookarounds) are left out of a case. That only adds strings to the case, so
+no inclusion is claimed that does not hold.
 
-A pattern of ECMA-262 is the language of the strings that it is found in (`parse_search`). Only what
-means the same to ECMA-262 and to the validator is read. A pattern with a lookaround, a back reference, a word boundary,
-a Unicode property, flags or syntax that engines disagree on is none of these languages. The two differ on one character
-class: the full stop leaves out four line ends in ECMA-262, and one in the validator.
+A pattern of ECMA-262 is the language of the strings that contain a match (`parse_search`). Only syntax that means the
+same to ECMA-262 and to the validator is read. Not read are lookarounds, back references, word boundaries, Unicode
+properties, flags, and syntax that engines disagree on. The two differ in one character class: the full stop excludes
+four line ends in ECMA-262, and one in the validator.
 
 Source: docs/protocols/json-schema.md#containment.
 """
@@ -37,26 +38,26 @@ from stele.formats.regex import (
 from stele.formats.terms import Algebra, BudgetExceeded, StepBudget, Term
 
 MAX_CASES: Final = 64
-"""Cases a formula may have; with more, nothing is said about its strings."""
+"""Maximum number of cases of a formula; with more, nothing is concluded about its strings."""
 
 MAX_CONDITIONS: Final = 256
-"""Conditions a case may have; with more, nothing is said about its strings either."""
+"""Maximum number of conditions of a case; with more, nothing is concluded about its strings."""
 
 CASE_STEPS: Final = 40_000
-"""Steps for one case: less than a tenth of a second."""
+"""Maximum number of steps for one case. That many take less than a tenth of a second."""
 
 ALL_STEPS: Final = 400_000
-"""Steps for all cases of a pair of schemas."""
+"""Maximum number of steps for all cases of a pair of schemas."""
 
 MAX_NAMES: Final = 12
-"""Names of members that are made for one place."""
+"""Maximum number of member names that are made for one object."""
 
 
 class Condition(NamedTuple):
-    """One thing that is said of a string.
+    """One condition on a string.
 
     kind   pattern · shorter · longer · listed · unknown
-    value  the pattern; the length it may at most or must at least have; the strings; what tells unknown ones apart
+    value  the pattern; the greatest or the least length; the strings; a key that identifies an unknown condition
     """
 
     kind: str
@@ -64,10 +65,10 @@ class Condition(NamedTuple):
 
 
 Case = frozenset[tuple[Condition, bool]]
-"""Conditions, each with whether it holds or must not hold."""
+"""Conditions, each with whether it must hold or must not hold."""
 
 Cases = list[Case]
-"""What strings have to meet: one of the cases."""
+"""A set of strings: those that fit at least one of the cases."""
 
 ANY_STRING: Final[Cases] = [frozenset()]
 _NO_STRING: Final[Cases] = []
@@ -78,7 +79,7 @@ class _TooManyCases(Exception):
 
 
 class _CaseAnswer(NamedTuple):
-    """What is known of a case: that no string fits it, or a string that may."""
+    """What is known about a case: whether it is proved that no string fits it, or a string that may fit."""
 
     impossible: bool
     word: str | None
@@ -88,10 +89,10 @@ _OPEN_CASE: Final = _CaseAnswer(False, None)
 
 
 class StringProver:
-    """Proofs and counter-examples about strings, for the places of two documents."""
+    """Proofs and counter-examples about strings, for the schemas of two documents."""
 
     def __init__(self, find_target: Callable[[dict[str, Json]], Json]) -> None:
-        """Take what finds the schema that a `$ref` leads to."""
+        """Store find_target, which returns the schema that a `$ref` leads to."""
         self._find_target = find_target
         self._algebras = [make_algebra() for _ in DOTS]
         self._left = ALL_STEPS
@@ -108,21 +109,21 @@ class StringProver:
             return True
 
     def is_covered(self, reader: Json, writer: Json) -> bool:
-        """Return whether every string that fits the writer's schema is proved to fit the reader's."""
+        """Return whether it is proved that every string that fits the writer's schema fits the reader's."""
         try:
             return self.is_within(self.list_cases(writer, True), reader)
         except _TooManyCases:
             return False
 
     def is_within(self, cases: Cases, schema: Json) -> bool:
-        """Return whether it is proved that every string of some cases fits a schema."""
+        """Return whether it is proved that every string of the cases fits a schema."""
         try:
             return self.is_disjoint(cases, self.list_cases(schema, False))
         except _TooManyCases:
             return False
 
     def is_disjoint(self, one: Cases, other: Cases) -> bool:
-        """Return whether it is proved that no string fits a case of both."""
+        """Return whether it is proved that no string fits both."""
         try:
             return all(self._solve(case).impossible for case in _combine_cases(one, other))
         except _TooManyCases:
@@ -139,7 +140,7 @@ class StringProver:
         yield from self._list_words(cases)
 
     def find_names(self, reader: Parts, writer: Parts) -> list[str]:
-        """Return names that members of the writer's objects may have: some in and some beside the reader's sets."""
+        """Return names that members of the writer's objects can have, inside and outside the reader's sets."""
         try:
             allowed = self._allowed_names(writer)
             borders = [*unmentioned_names(reader)]
@@ -159,7 +160,7 @@ class StringProver:
     # --- formulas ---
 
     def list_names(self, parts: Parts, cases: Cases) -> Cases:
-        """Return the names of some cases that members may have where all parts apply; all of them in doubt."""
+        """Return those names of the cases that members can have where all parts apply; all of them in doubt."""
         try:
             return _combine_cases(cases, self._allowed_names(parts))
         except _TooManyCases:
@@ -184,7 +185,7 @@ class StringProver:
         return cases
 
     def list_cases(self, schema: Json, wanted: bool, above: tuple[int, ...] = ()) -> Cases:
-        """Return the strings that fit a schema, or those that do not. Raises `_TooManyCases`."""
+        """Return the cases of strings that fit a schema, or of those that do not. Raises `_TooManyCases`."""
         if not isinstance(schema, dict):
             return ANY_STRING if (schema is not False) is wanted else _NO_STRING
         key = (id(schema), wanted)
@@ -198,7 +199,7 @@ class StringProver:
         return cases
 
     def _schema_cases(self, schema: dict[str, Json], wanted: bool, above: tuple[int, ...]) -> Cases | None:
-        """Return what `list_cases` remembers of a schema: its cases, None of too many."""
+        """Return the cases of a schema for the cache of `list_cases`, None when there are too many."""
         try:
             return _join_cases([self._keyword_cases(keyword, schema, wanted, above) for keyword in schema], wanted)
         except _TooManyCases:
@@ -266,7 +267,7 @@ class StringProver:
         return self._answers[case]
 
     def _compare_languages(self, case: Case) -> _CaseAnswer:
-        """Return what both readings of the full stop say."""
+        """Return the answer for a case. It is impossible only if it is so under both meanings of the full stop."""
         has_dot = any(condition.kind == "pattern" and "." in condition.value for condition, _ in case)
         answer = _OPEN_CASE
         for algebra, dot in list(zip(self._algebras, DOTS, strict=True))[: None if has_dot else 1]:
@@ -299,7 +300,7 @@ def _compare_case(algebra: Algebra, case: Case, dot: CharSet) -> _CaseAnswer:
 
 
 def _condition_language(algebra: Algebra, condition: Condition, dot: CharSet) -> Term | None:
-    """Return the strings that meet a condition, None when that is not known."""
+    """Return the language of the strings that meet a condition, None when it is not known."""
     value = condition.value
     match condition.kind:
         case "pattern":
@@ -317,12 +318,12 @@ def _condition_language(algebra: Algebra, condition: Condition, dot: CharSet) ->
 
 
 def pattern_cases(pattern: str, wanted: bool = True) -> Cases:
-    """Return the strings that a pattern is found in, or the others."""
+    """Return the cases of strings that a pattern matches, or of the others."""
     return _condition("pattern", pattern, wanted)
 
 
 def listed_cases(texts: Iterable[str], wanted: bool = True) -> Cases:
-    """Return some strings, or all others."""
+    """Return the cases of the given strings, or of all others."""
     return _condition("listed", frozenset(texts), wanted)
 
 
@@ -333,7 +334,10 @@ def mentioned_names(part: dict[str, Json], wanted: bool = True) -> Cases:
 
 
 def other_names(part: dict[str, Json]) -> Cases:
-    """Return the names that `properties` and `patternProperties` do not mention; all names where those are too many."""
+    """Return the names that `properties` and `patternProperties` do not mention.
+
+    If these are too many cases, all names are returned.
+    """
     try:
         return mentioned_names(part, wanted=False)
     except _TooManyCases:
@@ -341,7 +345,7 @@ def other_names(part: dict[str, Json]) -> Cases:
 
 
 def unmentioned_names(parts: Parts) -> Cases:
-    """Return the names that no schema of several mentions. Raises `_TooManyCases`."""
+    """Return the names that none of several schemas mentions. Raises `_TooManyCases`."""
     return _join_cases([mentioned_names(part, wanted=False) for part in parts], together=True)
 
 
@@ -350,7 +354,7 @@ def _condition(kind: str, value: Any, wanted: bool) -> Cases:
 
 
 def _join_cases(each: Iterable[Cases], together: bool) -> Cases:
-    """Return the cases in which all hold together, or at least one of them."""
+    """Return the cases of strings that fit all of the inputs (together), or at least one of them."""
     joined_cases = ANY_STRING if together else _NO_STRING
     for cases in each:
         joined_cases = _combine_cases(joined_cases, cases) if together else list(dict.fromkeys([*joined_cases, *cases]))
@@ -368,10 +372,10 @@ def _limit_cases(cases: Cases) -> Cases:
 
 
 JSON_CHARS: Final = charset_of([(0, 0xD7FF), (0xE000, MAX_CODE_POINT)])
-"""Every character a string of JSON can hold."""
+"""All characters that a JSON string can hold."""
 
 DOTS: Final = (JSON_CHARS - charset_of_text("\n"), JSON_CHARS - charset_of_text("\n\r\u2028\u2029"))
-"""What the full stop matches: in the validator, in ECMA-262."""
+"""The characters that the full stop matches: in the validator, in ECMA-262."""
 
 _DIGITS: Final = charset_of_text("0123456789")
 _WORD: Final = _DIGITS | charset_of([(0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
@@ -393,18 +397,18 @@ _SINGLE: Final = {
 _CODE_LENGTHS: Final = {"x": 2, "u": 4}
 
 MAX_ANCHORED_COUNT: Final = 8
-"""Greatest number in a quantifier of a group that holds an anchor: such a group is written out."""
+"""Greatest number in a quantifier of a group with an anchor. Such a group is repeated in the term."""
 
 
 class AnchoredTerm(NamedTuple):
-    """What a part of a pattern matches, by where in the string the match lies.
+    """What a part of a pattern matches, by the position of the match in the string.
 
-    inside  neither begins where the string begins nor ends where it ends
-    to_end  ends where the string ends
-    from_start  begins where the string begins
-    whole   both
+    inside      the match neither begins at the start nor ends at the end of the string
+    to_end      the match ends at the end of the string
+    from_start  the match begins at the start of the string
+    whole       both
 
-    What matches inside matches at the borders too: anchors only ask for more.
+    What matches inside also matches at the start and end: anchors only add requirements.
     """
 
     inside: Term
@@ -419,7 +423,7 @@ class AnchoredTerm(NamedTuple):
 
 
 class AnchoredBuilder:
-    """Puts anchored terms together."""
+    """Combines anchored terms."""
 
     def __init__(self, algebra: Algebra) -> None:
         self.algebra = algebra
@@ -428,17 +432,17 @@ class AnchoredBuilder:
         self.end = AnchoredTerm(algebra.never, algebra.empty, algebra.never, algebra.empty)
 
     def make_leaf(self, charset: CharSet) -> AnchoredTerm:
-        """Return one character of a set."""
+        """Return a term that matches one character of a set."""
         self.algebra.budget.spend_steps(charset_steps(charset))
         term = self.algebra.make_leaf(charset) if charset else self.algebra.never
         return AnchoredTerm(*(term,) * 4)
 
     def make_choice(self, items: Iterable[AnchoredTerm], /) -> AnchoredTerm:
-        """Return one of them."""
+        """Return a term that matches one of the items."""
         return AnchoredTerm(*map(self.algebra.make_choice, zip(*items, strict=True)))
 
     def make_sequence(self, *items: AnchoredTerm) -> AnchoredTerm:
-        """Return one after the other."""
+        """Return a term that matches the items one after the other."""
         result = self.empty
         for item in reversed(items):
             result = self._sequence_of_two(item, result)
@@ -449,7 +453,7 @@ class AnchoredBuilder:
             return AnchoredTerm(*(self.algebra.make_sequence(one.inside, other.inside),) * 4)
 
         def join(head: Term, tail: Term, head_alone: Term, tail_alone: Term) -> Term:
-            """Return both in a row; either may match nothing, and then the other one lies at both borders."""
+            """Return the sequence of both. If one matches nothing, the other one touches both borders."""
             choices = [self.algebra.make_sequence(head, tail)]
             choices += [tail_alone] if head.nullable else []
             choices += [head_alone] if tail.nullable else []
@@ -464,7 +468,10 @@ class AnchoredBuilder:
         )
 
     def make_repeat(self, body: AnchoredTerm, low: int, high: int | None, /) -> AnchoredTerm:
-        """Return between low and high times in a row. Raises `PatternError` past `MAX_ANCHORED_COUNT`."""
+        """Return a term that matches body between low and high times in a row.
+
+        Raises `PatternError` past `MAX_ANCHORED_COUNT`.
+        """
         if body.is_free:
             return AnchoredTerm(*(self.algebra.make_repeat(body.inside, low, high),) * 4)
         if max(low, high or 0) > MAX_ANCHORED_COUNT:
@@ -474,7 +481,10 @@ class AnchoredBuilder:
         return self.make_sequence(*[body] * low, *[self.make_choice([body, self.empty])] * (high - low))
 
     def _repeat_forever(self, body: AnchoredTerm) -> AnchoredTerm:
-        """Return any number of times: only the first one may begin at the start, only the last one end at the end."""
+        """Return a term that matches body any number of times.
+
+        Only the first match can begin at the start of the string, only the last one can end at its end.
+        """
         again = self.algebra.make_repeat(body.inside, 0, None)
 
         def repeat(first: Term, last: Term, alone: Term) -> Term:
@@ -489,7 +499,7 @@ class AnchoredBuilder:
         )
 
     def make_search(self, anchored: AnchoredTerm) -> Term:
-        """Return the strings that hold a match anywhere."""
+        """Return a term that matches the strings that contain a match anywhere."""
         rest = self.algebra.make_repeat(self.algebra.make_leaf(JSON_CHARS), 0, None)
         ways = {anchored.inside: self.algebra.make_sequence(rest, anchored.inside, rest)}
         ways.setdefault(anchored.from_start, self.algebra.make_sequence(anchored.from_start, rest))
@@ -499,7 +509,7 @@ class AnchoredBuilder:
 
 
 class _Parser(PatternParser[AnchoredTerm]):
-    """The part of the grammar of ECMA-262 that every engine reads alike."""
+    """Parser for the part of the ECMA-262 grammar that all engines interpret alike."""
 
     def __init__(self, builder: AnchoredBuilder, text: str, dot: CharSet) -> None:
         super().__init__(builder, text)
@@ -558,7 +568,7 @@ class _Parser(PatternParser[AnchoredTerm]):
         return characters
 
     def _parse_class(self) -> CharSet:
-        """Parse after `[`, up to and including `]`."""
+        """Parse a character class after `[`, up to and including `]`."""
         negated = self._skip_text("^")
         characters = CharSet(())
         if self._peek() == "]":
@@ -589,9 +599,10 @@ class _Parser(PatternParser[AnchoredTerm]):
 
 
 def parse_search(algebra: Algebra, pattern: str, dot: CharSet) -> Term:
-    """Return the strings that a pattern is found in; dot is what the full stop matches, one of `DOTS`.
+    """Return a term that matches the strings in which a pattern is found.
 
-    Raises `PatternError` for patterns that are not read here, and `BudgetExceeded`.
+    dot is what the full stop matches, one of `DOTS`. Raises `PatternError` for patterns with unsupported syntax, and
+    `BudgetExceeded`.
     """
     algebra.budget.spend_steps(len(pattern))
     builder = AnchoredBuilder(algebra)

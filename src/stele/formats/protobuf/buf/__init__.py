@@ -1,1 +1,1 @@
-"""The breaking-change rules of `buf breaking`: `breaking` runs them, the other modules hold a kind of rule each."""
+"""The breaking-change rules of `buf breaking`. `breaking` runs them; each other module holds one group of rules."""

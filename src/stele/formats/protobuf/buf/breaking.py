@@ -1,13 +1,13 @@
 """The rulesets `buf:FILE`, `buf:PACKAGE`, `buf:WIRE_JSON`, `buf:WIRE` and `buf:CSR`: what `buf breaking` reports.
 
-The rules are those of buf 1.75, by its rule ids. buf compares an input with what it should not break: here the
-reader's schema is the input and the writer's what it is compared against. Checking the other direction swaps the two,
-so that an added field, harmless to a new reader of old data, is a deleted one for an old reader of new data.
+The rules are those of buf 1.75, by its rule ids. buf compares an input with an older version. Here the reader's schema
+is the input and the writer's schema the older version. A check of the other direction swaps the two. So an added field,
+harmless to a new reader of old data, is a deleted field for an old reader of new data.
 
-What is compared is a module: the schema's file with all its references, imported or not, and their imports. Files that
-are built in (`google/protobuf/*`, `google/type/*`, `confluent/*`) are not, as with `--exclude-imports`. Files are
-matched by import path; the two schemas themselves count as the same file, unless both were parsed with a name and the
-names differ, which is a renamed file. Where buf reports a change several times in one place (each missing range of
+The compared unit is a module: the schema's file with all its references, imported or not, and their imports. Built-in
+files (`google/protobuf/*`, `google/type/*`, `confluent/*`) are left out, as with `--exclude-imports`. Files are matched
+by import path. The two schemas themselves count as the same file, unless both were parsed with a name and the names
+differ, which is a renamed file. Where buf reports a change several times in one place (each missing range of
 reserved numbers, each name of a renamed enum value), there is one finding.
 
 Source: docs/protocols/protobuf.md#rules-of-buf.
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAIN = ""
-"""Path of the schema's own file where both schemas count as the same file; no import can have it."""
+"""Path of the schema's own file when both schemas count as the same file. No import can have this path."""
 
 
 def check_modules(ruleset: str, reader: Sequence[ProtobufSchema], writer: Sequence[ProtobufSchema]) -> list[Finding]:
-    """Return what the reader's module breaks for data and users of the writer's, by a ruleset of this package.
+    """Return how the reader's module breaks data and users of the writer's module, by a ruleset of this package.
 
-    A module may be one that no single file imports as a whole: it is given as all its files, which must have been
-    parsed with their paths as names, and are matched by path. Raises `UnknownRuleset`.
+    A module need not be imported by one file: it is given as all its files. They must have been parsed with their paths
+    as names, and are matched by path. Raises `UnknownRuleset`.
     """
     prefix, _, category = ruleset.rpartition(":")
     if prefix != "buf" or category not in CATEGORIES:
@@ -53,7 +53,7 @@ def check_modules(ruleset: str, reader: Sequence[ProtobufSchema], writer: Sequen
 
 
 def check_category(category: str, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
-    """Return what the reader's schema, with its imports, breaks of the writer's by the rules of a category."""
+    """Return how the reader's schema, with its imports, breaks the writer's, by the rules of a category."""
     names = reader.proto.name, writer.proto.name
     renamed = DEFAULT_NAME not in names and names[0] != names[1]
     main = None if renamed else _MAIN
@@ -61,7 +61,7 @@ def check_category(category: str, reader: ProtobufSchema, writer: ProtobufSchema
 
 
 def _build_module(schemas: Sequence[ProtobufSchema], main: str | None) -> Module:
-    """Return the files of the schemas; main is another path for the (only) schema's own file."""
+    """Return the files of the schemas. `main` replaces the path of the own file of the (only) schema."""
     builtin = builtin_sources()
     compared: dict[str, FileDescriptorProto] = {}
     others: dict[str, FileDescriptorProto] = {}
@@ -77,7 +77,10 @@ def _build_module(schemas: Sequence[ProtobufSchema], main: str | None) -> Module
 
 
 def _list_unused_references(schema: ProtobufSchema) -> Iterator[FileDescriptorProto]:
-    """Yield the references that the schema does not import, with their own imports; not those that do not compile."""
+    """Yield the references that the schema does not import, with their own imports.
+
+    References that do not compile are left out.
+    """
     used = {file.name for file in schema.files}
     for path in schema.references:
         if path not in used:
@@ -111,7 +114,7 @@ _K = TypeVar("_K")
 
 
 def _pair_by_key(new: Mapping[_K, T], old: Mapping[_K, T]) -> Iterator[tuple[T, T]]:
-    """Yield what both sides have under the same key, in the writer's order."""
+    """Yield pairs of values with the same key on both sides, in the writer's order."""
     for key, was in old.items():
         now = new.get(key)
         if now is not None:

@@ -42,7 +42,7 @@ _OPTIONS = {
     "ruby_package": "Ruby",
     "swift_prefix": "Swift",
 }
-"""Options of a file to the language whose generated code they change. An unset option counts as its default."""
+"""File options, and the language whose generated code each changes. An unset option counts as its default."""
 
 
 def _compare_package(new: FileDeclaration, old: FileDeclaration) -> Iterator[Violation]:
@@ -130,7 +130,10 @@ def _find_deleted_in_file(kind: str, new: FileDeclaration, old: FileDeclaration)
 
 
 def _find_deleted_in_package(kind: str, new: Module, old: Module) -> Iterator[Violation]:
-    """As in buf, messages, enums and extensions are only missed in a package that still has some of the kind."""
+    """Report deleted messages, enums or extensions of a package.
+
+    As in buf, only a package that still has some of the kind is checked.
+    """
     names = _DECLARATIONS[kind]
     for package, files in old.packages.items():
         there = {name for file in new.packages.get(package, ()) for name in names(file)}
@@ -170,7 +173,7 @@ _MAX_FIELD_NUMBER = (1 << 29) - 1
 
 
 def _find_deleted_fields(unless: str, new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
-    """Report fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
+    """Report deleted fields. `unless` names what may be reserved instead: number, name, or '' for nothing."""
     deleted_fields = [field for number, field in old.fields.items() if number not in new.fields]
     if not deleted_fields:
         return
@@ -241,7 +244,10 @@ def _find_deleted_oneofs(new: MessageDeclaration, old: MessageDeclaration) -> It
 
 
 def _compare_required_fields(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
-    """Only the label counts, not the feature LEGACY_REQUIRED of editions, whose changes are changes of cardinality."""
+    """Report changes of `required` fields by their label.
+
+    Changes of the feature LEGACY_REQUIRED of editions count as changes of cardinality.
+    """
     now, was = (
         {number for number, item in side.fields.items() if item.proto.label == FieldDescriptorProto.LABEL_REQUIRED}
         for side in (new, old)
@@ -303,7 +309,7 @@ _MAX_VALUE_NUMBER = (1 << 31) - 1
 
 
 def _find_deleted_values(unless: str, new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
-    """Report numbers that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
+    """Report deleted numbers of enum values. `unless` names what may be reserved instead: number, name, or ''."""
     was, now = old.names_by_number(), new.names_by_number()
     deleted_values = {number: names for number, names in was.items() if number not in now}
     if not deleted_values:
@@ -407,7 +413,7 @@ def _find_deleted_methods(new: ServiceDeclaration, old: ServiceDeclaration) -> I
 def _compare_method_part(
     why: str, part: _Part, new: ServiceDeclaration, old: ServiceDeclaration
 ) -> Iterator[Violation]:
-    """Report methods of which some part, as text, is no longer the same."""
+    """Report methods in which one part, compared as text, has changed."""
     for name, was in old.methods.items():
         now = new.methods.get(name)
         if now is not None and part(now) != part(was):

@@ -1,4 +1,4 @@
-"""Rules about two fields with the same number of the same message, or two extensions of it."""
+"""Rules about two fields with the same number in the same message, or two such extensions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stele.formats.protobuf.model import default_json_name
 
 
 def cpp_string_type(field: FieldDeclaration) -> str:
-    """STRING, STRING_PIECE, CORD or VIEW; `ctype` goes first as long as the edition has it."""
+    """Return STRING, STRING_PIECE, CORD or VIEW. `ctype` takes precedence while the edition has it."""
     options = field.proto.options
     if field.file.proto.edition < Edition.EDITION_2024 and options.HasField("ctype"):
         return FieldOptions.CType.Name(options.ctype)
@@ -24,7 +24,7 @@ def cpp_string_type(field: FieldDeclaration) -> str:
 
 
 def java_utf8_validation(field: FieldDeclaration) -> str:
-    """VERIFY or NONE: what the file's option or the feature for Java demands, else what every language does."""
+    """Return VERIFY or NONE: from the file's option or the feature for Java, else from the general feature."""
     file = field.file.proto
     if file.syntax != "editions" or file.options.HasField("java_string_check_utf8"):
         verify = file.options.java_string_check_utf8
@@ -37,7 +37,7 @@ _F = FieldDescriptorProto
 _FLOATS = frozenset({_F.TYPE_FLOAT, _F.TYPE_DOUBLE})
 
 Default = bytes | int | float
-"""Strings in UTF-8, enums and booleans as numbers."""
+"""A default value: strings in UTF-8, enums and booleans as numbers."""
 
 
 def default_of(field: FieldDeclaration) -> Default | None:
@@ -62,13 +62,13 @@ def default_of(field: FieldDeclaration) -> Default | None:
 
 
 def _enum_default(field: FieldDeclaration) -> int:
-    """Return the first value where none is declared, which is not 0 for every closed enum."""
+    """Return the declared default, else the first value. In a closed enum the first value need not be 0."""
     enum, name = field.module.find_enum(field.type_name), field.proto.default_value
     return enum.numbers[name] if name else enum.proto.value[0].number
 
 
 def is_same_default(new: FieldDeclaration, old: FieldDeclaration) -> bool:
-    """Return whether the defaults of two fields mean the same: equal, or both what zero is for their type."""
+    """Return whether two defaults have the same meaning: equal, or both the zero of their type."""
     now, was = default_of(new), default_of(old)
     if now is None or was is None or (not now and not was):
         return True
@@ -100,7 +100,7 @@ _Families = Mapping[int, str]
 
 
 def _build_families(*families: tuple[str, tuple[int, ...]]) -> _Families:
-    """Return kinds to families; a kind that is not listed is a family of its own."""
+    """Return the family of each type. A type that is not listed is a family of its own."""
     listed = {kind: name for name, kinds in families for kind in kinds}
     return {kind: listed.get(kind, name) for name, kind in _F.Type.items()}
 
@@ -150,7 +150,7 @@ def _compare_families(
 
 
 def _is_widened_enum(new: FieldDeclaration, old: FieldDeclaration) -> bool:
-    """Return whether an enum may stand for the other: the same local name, and all its values."""
+    """Return whether the new enum has the local name and all values of the old one."""
     names = new.type_name, old.type_name
     same = len({name.rsplit(".", 1)[-1] for name in names}) == 1
     return new.kind == _F.TYPE_ENUM and same and new.module.has_enum_values_of(names[0], old.module, names[1])
@@ -170,7 +170,7 @@ _PLURAL = frozenset({Cardinality.REPEATED, Cardinality.MAP})
 def _compare_cardinality(
     alike: tuple[frozenset[Cardinality], ...], new: FieldDeclaration, old: FieldDeclaration
 ) -> Iterator[Violation]:
-    """Report a cardinality that changed to one outside the set of equivalent ones it was in."""
+    """Report a changed cardinality, unless the old and the new one are equivalent."""
     now, was = new.cardinality, old.cardinality
     if now is was or (new.in_entry and old.in_entry) or any(now in known and was in known for known in alike):
         return
@@ -187,7 +187,7 @@ def _compare_cardinality(
 
 
 def _compare_name(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
-    """Compare names: of a field its name, of an extension its full name."""
+    """Report a changed name. Fields are compared by name, extensions by full name."""
     now, was = (side.full_name if side.owner is None else side.proto.name for side in (new, old))
     if now != was:
         yield Violation(

@@ -1,4 +1,4 @@
-"""The declarations of a module, the files that are compared together, indexed the ways the rules look them up."""
+"""The declarations of a module (the files that are compared together), with indexes for the lookups of the rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED = frozenset({_F.TYPE_MESSAGE, _F.TYPE_GROUP, _F.TYPE_ENUM})
 
 
 class Cardinality(PyEnum):
-    """How many values a field has, and whether none can be told from the default."""
+    """How many values a field has, and whether an unset value differs from the default."""
 
     EXPLICIT = "optional with explicit presence"
     IMPLICIT = "optional with implicit presence"
@@ -40,7 +40,7 @@ class Cardinality(PyEnum):
 
 @dataclass(eq=False, slots=True)
 class FileDeclaration:
-    """One file; its declarations at any depth by their name below the package."""
+    """One file. Its declarations at any depth are indexed by their name below the package."""
 
     proto: FileDescriptorProto
     features: Features
@@ -51,7 +51,7 @@ class FileDeclaration:
 
     @property
     def dialect(self) -> tuple[str, int, bool]:
-        """What besides features affects the meaning of a field: syntax, edition and one option."""
+        """Properties besides features that affect the meaning of a field: syntax, edition and one option."""
         return self.proto.syntax, self.proto.edition, self.proto.options.java_string_check_utf8
 
     def full_name(self, name: str) -> str:
@@ -88,9 +88,9 @@ class FieldDeclaration:
     entry: MessageDeclaration | None
 
     def is_same_as(self, other: FieldDeclaration) -> bool:
-        """Return whether a quick comparison finds no difference; most pairs need no other.
+        """Return whether a quick comparison finds no difference. Most pairs need no other comparison.
 
-        The default of an enum's field may have changed with the enum, so such fields are never taken as the same.
+        The default of an enum field may have changed with the enum, so enum fields are never counted as equal.
         """
         return (
             self.kind == other.kind != _F.TYPE_ENUM
@@ -104,17 +104,17 @@ class FieldDeclaration:
 
     @property
     def in_entry(self) -> bool:
-        """Whether it is the key or the value of a map."""
+        """Whether this is the key or the value of a map."""
         return self.owner is not None and self.owner.is_entry
 
     @property
     def type_name(self) -> str:
-        """Full name of its message or enum, '' for a scalar."""
+        """Full name of the field's message or enum, '' for a scalar."""
         return self.proto.type_name.removeprefix(".")
 
     @property
     def cardinality(self) -> Cardinality:
-        """See `Cardinality`."""
+        """Number of values of the field; see `Cardinality`."""
         label = self.proto.label
         if label == _F.LABEL_REPEATED:
             return Cardinality.REPEATED if self.entry is None else Cardinality.MAP
@@ -127,14 +127,14 @@ class FieldDeclaration:
 
     @property
     def oneof(self) -> str:
-        """Name of the oneof it was declared in; the one that proto3 `optional` implies is none."""
+        """Name of the enclosing oneof, '' for none. The one that proto3 `optional` implies does not count."""
         if self.owner is None or self.proto.proto3_optional or not self.proto.HasField("oneof_index"):
             return ""
         return self.owner.proto.oneof_decl[self.proto.oneof_index].name
 
     @property
     def kind_text(self) -> str:
-        """Its type as text: the name of a message or enum, a map's key and value, or the scalar's word."""
+        """Type as text: the name of a message or enum, the key and value of a map, or the keyword of a scalar."""
         if self.entry is not None:
             return f"map<{', '.join(part.kind_text for _, part in sorted(self.entry.fields.items()))}>"
         name = self.type_name if self.kind in _NAMED else _KIND_NAMES[self.kind]
@@ -176,7 +176,7 @@ class ServiceDeclaration:
 
 
 class Module:
-    """Some files with all they declare.
+    """A set of files with their declarations.
 
     files maps the path under which a file is compared to its descriptor; others are files that are not compared, but
     whose enums the fields of the module may use.
@@ -204,11 +204,11 @@ class Module:
         return Module({proto.name: proto for proto in self._others}).enums
 
     def find_enum(self, full_name: str) -> EnumDeclaration:
-        """Return an enum of the module or of the other files; every name a field can have is there."""
+        """Return an enum of the module or of the other files. It exists for every enum that a field uses."""
         return self.enums.get(full_name) or self._foreign_enums[full_name]
 
     def has_enum_values_of(self, full_name: str, other: Module, other_name: str) -> bool:
-        """Return whether an enum has the values of another module's, each with its number."""
+        """Return whether an enum has all values of an enum of another module, each with its number."""
         key = full_name, other_name
         if key not in self._widened:
             now, was = self.find_enum(full_name), other.find_enum(other_name)
@@ -239,7 +239,7 @@ class Module:
         messages: Iterable[DescriptorProto],
         enums: Iterable[EnumDescriptorProto],
     ) -> None:
-        """The types of a scope (a name with a dot behind it, or ''); the compiler limits how deep they nest."""
+        """Index the types of a scope (a name with a trailing dot, or ''). The compiler limits how deep they nest."""
         for proto in messages:
             options = proto.options
             features = override_features(around, options.features) if options.HasField("features") else around
@@ -277,7 +277,7 @@ class Module:
         return FieldDeclaration(full_name, proto, file, self, owner, features, kind, entry)
 
     def _find_map_entry(self, proto: FieldDescriptorProto, owner: MessageDeclaration) -> MessageDeclaration | None:
-        """Return the entry of a map field, which is always declared beside it."""
+        """Return the entry of a map field, which is always declared in the same message."""
         message = self.messages.get(proto.type_name.removeprefix("."))
         if message is None or not message.is_entry or not message.full_name.startswith(f"{owner.full_name}."):
             return None
@@ -291,7 +291,7 @@ JAVA_DEFAULT, JAVA_VERIFY = 1, 2
 
 
 class Features(NamedTuple):
-    """The features that some rule looks at, as numbers of their enums."""
+    """The features that the rules use, as numbers of their enums."""
 
     field_presence: int
     enum_type: int
@@ -333,9 +333,9 @@ def default_features(file: FileDescriptorProto) -> Features:
 
 
 def override_features(around: Features, features: Message) -> Features:
-    """Return the features of a declaration that sets some; features is its FeatureSet.
+    """Return the features of a declaration that sets some of them. `features` is its FeatureSet.
 
-    It is read field by field: whether the languages' extensions are known depends on what else the process has loaded.
+    The FeatureSet is read field by field, because other loaded code decides whether the language extensions are known.
     """
     changes: dict[str, int] = {}
     for number, value in _read_fields(features.SerializeToString()):

@@ -25,11 +25,11 @@ class Violation(NamedTuple):
 
 
 Rules = Mapping[str, Callable[[T, T], Iterator[Violation]]]
-"""Rule ids to functions of what the reader's and the writer's schema have in the same place."""
+"""Maps rule ids to functions, which compare a declaration of the reader's schema with that of the writer's."""
 
 
 class _Reserving(Protocol):
-    """A message or enum: what reserves numbers and names."""
+    """A message or enum with its reserved numbers and names."""
 
     @property
     def full_name(self) -> str: ...
@@ -41,7 +41,7 @@ class _Reserving(Protocol):
 def find_released_reservations(
     kind: str, member: str, new: _Reserving, old: _Reserving, numbers: str
 ) -> Iterator[Violation]:
-    """Yield what the writer's declaration reserves and the reader's does not.
+    """Yield the numbers and names that the writer's declaration reserves and the reader's does not.
 
     Args:
         kind: `message` or `enum`.
@@ -65,7 +65,11 @@ def find_released_reservations(
 
 
 CATEGORIES = ("WIRE", "WIRE_JSON", "PACKAGE", "FILE", "CSR")
-"""Laxest first: encoded data, data also as JSON, generated code of a package, of each file; Confluent's registry."""
+"""Categories, the laxest first.
+
+They protect encoded data, data also as JSON, generated code per package, and generated code per file. CSR is the
+category for Confluent's registry.
+"""
 
 _TABLE = {
     "FILE": """
@@ -111,4 +115,4 @@ _TABLE = {
 }
 
 CATEGORIES_OF = {rule: frozenset(head.split()) for head, rules in _TABLE.items() for rule in rules.split()}
-"""Rule id to the categories it belongs to."""
+"""The categories of each rule, by rule id."""

@@ -1,7 +1,7 @@
 """Schema languages on Spark: framed records to columns under a reader's schema, and back.
 
-Avro has engines of its own (`stele.spark.engines`); the others come in by `base.ColumnFormat`. A language is one file
-and one line here.
+Avro has engines of its own (`stele.spark.engines`); the others implement `base.ColumnFormat`. Each language has one
+file and one line here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMN_FORMATS: Final[dict[str, ColumnFormat]] = {
     "PROTOBUF": ProtobufColumns(),
     "THRIFT": ThriftColumns(),
 }
-"""The languages beside Avro, by the registry's word for them."""
+"""The languages other than Avro, by the registry's name for them."""
 
 __all__ = ["AVRO", "COLUMN_FORMATS", "Schemas", "check_columns", "decoder_for", "encoder_for", "type_for"]
 
@@ -38,9 +38,10 @@ def decoder_for(
 ) -> Decoder:
     """Return a decoder of Confluent-framed records towards the reader's schema.
 
-    engine is for Avro; with `python`, Protobuf is read without numba, too. message names a type among those of a
-    Protobuf or Thrift schema. recursion is how often a type that contains itself is unrolled into columns: Avro needs
-    one level at least, the others have JSON text there without.
+    engine is for Avro; with `python`, Protobuf is read without numba, too. message names one of the types of a Protobuf
+    or Thrift schema. recursion is how many times a type that contains itself is nested in itself in the
+    columns:
+    Avro needs at least 1, the others use JSON text with 0.
     Raises `DataError` for a schema of a format without columns, `Invalid` for one without table shape, `InvalidRequest`
     for an unknown message.
     """
@@ -59,7 +60,7 @@ def decoder_for(
 def encoder_for(
     writer: ResolvedSchema, number: int, engine: str = "auto", message: str = "", recursion: int = 0
 ) -> Encoder:
-    """Return an encoder whose frames carry the number. Raises like `decoder_for`."""
+    """Return an encoder whose frames carry the number. Raises what `decoder_for` raises."""
     if writer.schema_type.upper() == AVRO:
         return get_engine(engine).encoder(parse_avro(writer), number, for_spark=True, recursion=recursion)
     language = _get_language(writer)

@@ -1,4 +1,4 @@
-"""What a schema language has to be able to do for its data to become columns; and that done record by record.
+"""The interface of a schema language whose data become columns, and its use record by record.
 
 Languages that have no engine of their own are decoded by `RowDecoder` and encoded by `RowEncoder`.
 """
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from stele.spark.decode.formats.protobuf_scan import Scanner
 
 Read: TypeAlias = Callable[[bytes], Any]
-"""Makes a value of what follows the id in a frame. Raises `DecodeError`, `FrameError`."""
+"""Returns the value of the bytes after the id in a frame. Raises `DecodeError`, `FrameError`."""
 Write: TypeAlias = Callable[[Any], bytes]
-"""Makes what follows the id of a value. Raises `EncodeError`."""
+"""Returns the bytes after the id in a frame for a value. Raises `EncodeError`."""
 
 
 Accepts: TypeAlias = Callable[[int, tuple[int, ...]], bool]
-"""Whether records with a schema id and message indexes are of the type read."""
+"""Returns whether records with a schema id and message indexes have the type that is read."""
 
 
 class DatumReaders(NamedTuple):
-    """The ways to read: the usual one, and the one for data in which `ColumnFormat.careful` is found.
+    """Two functions that read data: the usual one, and one for data in which `ColumnFormat.careful` matches.
 
-    accepts  whether data that begin with these message indexes are of the type read; Protobuf only
+    accepts  whether data that begin with these message indexes have the type that is read; Protobuf only
     """
 
     usual: Read
@@ -49,39 +49,39 @@ class DatumReaders(NamedTuple):
 
 
 class ColumnFormat(Protocol):
-    """How values of one schema language become columns and come from them.
+    """Converts values of one schema language to columns and back.
 
-    message names the type among those of a schema that has several (Protobuf, Thrift); '' is the usual one.
+    message names one of the types of a schema that has several (Protobuf, Thrift); '' is the usual one.
     """
 
     @property
     def careful(self) -> str:
-        """A regular expression found in data that take the careful way; '' for a language with one way only."""
+        """Regular expression that matches data for the careful reader; '' for a language with one reader only."""
         ...
 
     def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
         """Return the columns for data of a schema. Raises `Invalid` when it has no table shape.
 
-        recursion is how often a type that contains itself is unrolled into columns, values that go deeper are bad; with
-        0 they are JSON text where they come round again.
+        recursion is how many times a type that contains itself is nested in itself in the columns. Deeper values are
+        bad; with 0 they are JSON text where the type repeats.
         """
         ...
 
     def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
-        """Return what reads whole batches at once, where there is such a thing for the reader's schema and its plan."""
+        """Return a scanner of whole batches, or None if there is none for the reader's schema and its plan."""
         ...
 
     def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
-        """Reads data of the writer's schema as values for the plan of the reader's."""
+        """Return functions that read data of the writer's schema as values for the plan of the reader's schema."""
         ...
 
     def make_writer(self, schema: ParsedSchema, message: str) -> Write:
-        """Writes data that the plan of the schema has made."""
+        """Return a function that writes data in the form of the schema's plan."""
         ...
 
 
 def require_parsed(schema: ResolvedSchema, schema_type: str) -> ParsedSchema:
-    """Return the schema parsed. Raises `DataError` when it is of another type, or none at all."""
+    """Return the parsed schema. Raises `DataError` when it has another type or does not parse."""
     if schema.schema_type.upper() != schema_type.upper():
         raise DataError(f"its format is {schema.schema_type}, {schema_type} is needed")
     try:
@@ -91,7 +91,7 @@ def require_parsed(schema: ResolvedSchema, schema_type: str) -> ParsedSchema:
 
 
 def fit_column(plan: ColumnPlan, values: Column, path: str = "") -> Column:
-    """Return a column as a schema wants it; missing fields are null. Raises `EncodeError` when it does not fit."""
+    """Return a column in the form that a schema needs; missing fields are null. Raises `EncodeError` if this fails."""
     if values.type == plan.type:
         return values
     if pa.types.is_null(values.type):
@@ -115,7 +115,7 @@ def fit_column(plan: ColumnPlan, values: Column, path: str = "") -> Column:
 
 
 def _fit_struct(plan: Struct, values: Column, path: str) -> Column:
-    # flatten, not field: below a null struct Arrow may keep values, which must not be taken for present
+    # flatten, not field: Arrow can keep values below a null struct, which must not count as present
     columns = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
     unknown = sorted(columns.keys() - {part.name for part in plan.parts})
     if unknown:
@@ -137,7 +137,7 @@ def _fit_leaf(plan: ScalarPlan, values: Column, path: str) -> Column:
 
 
 def _list_offsets(column: Column) -> Column:
-    """Offsets of a list or map in which a null entry marks a null list."""
+    """Return the offsets of a list or map, where a null offset marks a null list."""
     if not column.null_count:
         return column.offsets
     mask = pa.concat_arrays([column.is_null(), pa.array([False])])
@@ -149,13 +149,13 @@ def _join_path(path: str, name: str) -> str:
 
 
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
-"""The schema of an id; see `engines.base.FindWriter` for what it raises."""
+"""Returns the schema of an id; see `engines.base.FindWriter` for what it raises."""
 _HEADER = 5
 _PIECE = 2000
 
 
 def iterate_frames(frames: Column, errors: ErrorColumns) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (row, schema id, payload) of each record; note those without a frame, and pass over nulls."""
+    """Yield (row, schema id, payload) of each record. Add an error for those without a frame, and skip nulls."""
     for row, data in enumerate(frames.to_pylist()):
         if data is None:
             continue
@@ -166,9 +166,9 @@ def iterate_frames(frames: Column, errors: ErrorColumns) -> Iterator[tuple[int, 
 
 
 class RowDecoder:
-    """Decodes batches towards one reader's schema; grows by one reading per writer id met.
+    """Decodes batches towards one reader's schema, with cached readers per writer id.
 
-    scanning   whether whole batches may be scanned at once, where the language can
+    scanning   whether whole batches can be scanned at once, if the language supports it
     recursion  as in `ColumnFormat.plan`
     """
 
@@ -209,7 +209,7 @@ class RowDecoder:
         return replace(Decoded.concat([good, rest]).take(pa.array(source)), schema_ids=scanned.numbers)
 
     def _accepts(self, number: int, indexes: tuple[int, ...]) -> bool:
-        """Whether records with this id and these message indexes are of the type read."""
+        """Return whether records with this id and these message indexes have the type that is read."""
         read = self._reads.get(number) or self._prepare_reader(number)
         return not isinstance(read, RecordError) and read.accepts(indexes)
 
@@ -241,7 +241,7 @@ class RowDecoder:
         return Decoded(column, pa.array(numbers, pa.int32()), *errors.columns())
 
     def _careful_rows(self, frames: Column) -> frozenset[int]:
-        """Rows to be read with care."""
+        """Return the rows for the careful reader."""
         if not self._language.careful:
             return frozenset()
         matches: Column = pc.match_substring_regex(frames, self._language.careful)
@@ -262,7 +262,7 @@ class RowDecoder:
 
 
 def as_record_error(error: DataError) -> RecordError:
-    """Return what a codec of a format refuses as the error of a record."""
+    """Return the error of a format's codec as the error of a record."""
     if isinstance(error, RecordError):
         return error
     if isinstance(error, DecodeError):
@@ -278,7 +278,7 @@ class RowEncoder:
         self._prefix = id_prefix(number)
 
     def encode(self, values: Column) -> Column:
-        """Framed records; see `engines.base.Encoder.encode`."""
+        """Return framed records; see `engines.base.Encoder.encode`."""
         fitted = fit_column(self._plan, values)
         frames: list[bytes | None] = []
         for row, value in enumerate(fitted.to_pylist()):
@@ -294,7 +294,10 @@ class RowEncoder:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Values of a batch are many, and none of them is garbage: looking for cycles among them takes most of the time."""
+    """Turn off garbage collection.
+
+    A batch has many values and no cycles, and the search for cycles would take most of the time.
+    """
     on = gc.isenabled()
     gc.disable()
     try:

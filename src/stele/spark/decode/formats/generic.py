@@ -1,7 +1,7 @@
-"""Records of whatever schema, each as the name of its type and its value as JSON text.
+"""Records of any schema, each as the name of its type and its value as JSON text.
 
-For topics whose types nobody lists beforehand: the columns do not depend on a schema. Bytes are base64, decimals and
-what JSON has no other word for are text.
+This is for topics whose types are not known in advance: the columns do not depend on a schema. Bytes are base64.
+Decimals, and other values that JSON cannot express, are text.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.wire.confluent import decode_indexes
 
 TYPE: Final[ArrowType] = pa.struct([("type", pa.string()), ("json", pa.string())])
-"""What a record becomes: the full name of its type ('' where the schema gives none) and its value."""
+"""Type of a decoded record: the full name of its type ('' if the schema has no name) and its value."""
 
 _Read: TypeAlias = Callable[[bytes], tuple[str, str]]
 
 
 class GenericDecoder:
-    """Decodes records by their own schemas; grows by one reading per id met."""
+    """Decodes records by their own schemas, with a cached reader per id."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
@@ -40,7 +40,7 @@ class GenericDecoder:
 
     @property
     def type(self) -> ArrowType:
-        """See `TYPE`."""
+        """The type of decoded values, `TYPE`."""
         return TYPE
 
     def decode(self, frames: Column) -> Decoded:

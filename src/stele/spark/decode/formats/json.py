@@ -1,9 +1,9 @@
-"""JSON data as columns: checked against the schema they were written with, in the shape of the reader's.
+"""JSON data as columns: validated against the schema they were written with, in the shape of the reader's schema.
 
-A member that is missing and one that is null are both null; members the reader's schema does not name are left out.
-When data are written, null is written for members that are required, and the others are left out.
-Where the reader's schema has no one type for a place, its column holds JSON text. Integers that do not fit 64 bits and
-fractions where the reader wants integers are no data of the reader's.
+A member that is missing and one that is null are both null. Members that the reader's schema does not name are left
+out. When data are written, null is written for members that are required, and the others are left out. Where the
+reader's schema has no single type for a place, its column holds JSON text. Integers that do not fit 64 bits, and
+fractions where the reader needs integers, are errors.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ _OBJECT: Final = frozenset({dict})
 
 
 class JsonColumns:
-    """See `ColumnFormat`."""
+    """The `ColumnFormat` of JSON Schema."""
 
     careful = r"(?s)(?:[:,\[\s]|^.{5})\s*-?[0-9](?:[0-9]{17}|[0-9.]*[eE][+]?[0-9]{3})"
-    """Found in every frame with a number that orjson may not read exactly: an integer of so many digits, or an exponent
-    beyond those of doubles. Digits behind a point, or in strings, do not matter."""
+    """Regular expression that matches every frame with a number that orjson may not read exactly.
+
+    Such a number is an integer of so many digits, or has an exponent beyond those of doubles. Digits after a point, or
+    in strings, do not matter.
+    """
 
     def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
-        """See `ColumnFormat`."""
+        """Return the columns for data of a schema; see `ColumnFormat.plan`."""
         del message  # a schema has one type
         columns = marked_schema(schema.parsed, recursion)
         only = columns.field(0) if len(columns) == 1 else None
@@ -58,10 +61,10 @@ class JsonColumns:
         return plan
 
     def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
-        """See `ColumnFormat`."""
+        """Return None: JSON has no scanner."""
 
     def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
-        """See `ColumnFormat`."""
+        """Return readers that also validate against the writer's schema; see `ColumnFormat.make_readers`."""
         del reader, message
         exact = writer.format.codec(writer.parsed).decode
         is_valid = writer.parsed.validator.is_valid
@@ -73,12 +76,12 @@ class JsonColumns:
                     return value
             except (orjson.JSONDecodeError, jsonschema_rs.ValidationError, ValueError, TypeError, RecursionError):
                 pass
-            return exact(data)  # says what is wrong
+            return exact(data)  # raises the error with its reason
 
         return DatumReaders(read, exact)
 
     def make_writer(self, schema: ParsedSchema, message: str) -> Write:
-        """See `ColumnFormat`."""
+        """Return the encoder of the schema's codec; see `ColumnFormat.make_writer`."""
         del message
         return schema.format.codec(schema.parsed).encode
 
@@ -97,7 +100,7 @@ def _plan_struct(fields: list[Any], path: str) -> Struct:
 
 
 def _plan_column(type_: ArrowType, metadata: Any, path: str) -> ColumnPlan | None:
-    """Return the plan of a place; None where a schema would be deeper inside itself than asked for."""
+    """Return the plan of a place, or None if its type would be nested in itself too deep."""
     if DEEPER in (metadata or {}):
         return None
     if JSON_TEXT in (metadata or {}):
@@ -129,7 +132,7 @@ def _plan_scalar(type_: ArrowType, path: str) -> ScalarPlan:
 
 
 def _as_text(values: Column) -> Column | None:
-    """Points in time as RFC 3339 has them, bytes as base64; the rest is as Arrow writes it."""
+    """Return points in time as RFC 3339 text and bytes as base64, or None for a type that Arrow can cast itself."""
     if pa.types.is_timestamp(values.type):
         return pc.strftime(values, "%Y-%m-%dT%H:%M:%S" + ("Z" if values.type.tz else ""))
     if pa.types.is_binary(values.type):

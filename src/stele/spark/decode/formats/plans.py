@@ -1,10 +1,10 @@
-"""Between lists of Python values and Arrow columns, one column at a time.
+"""Conversion between lists of Python values and Arrow columns, one column at a time.
 
-A plan is a tree with a node for each place of a schema. It makes a column of as many values as there are rows by
-picking one field of all of them after the other, which costs a fraction of what a row at a time costs; and it turns
-the rows of a column into values that a codec of the format takes.
+A plan is a tree with a node for each place of a schema. It builds a column by picking one field of all rows after the
+other, which is much faster than going row by row. It also turns the rows of a column into values that a codec of the
+format accepts.
 
-What stands for nothing is None. Values of a wrong kind are a `DataError` that names the place; `built` finds the rows
+A missing value is None. Values of a wrong kind raise a `DataError` that names the place; `build_column` finds the rows
 they are in.
 """
 
@@ -33,7 +33,7 @@ _NOTHING: Kinds = frozenset({type(None)})
 
 
 class ColumnPlan(Protocol):
-    """One place of a schema; kinds are the classes of values that are taken, None for any."""
+    """The plan of one place of a schema. `kinds` are the accepted classes of values, None for any."""
 
     type: ArrowType
     path: str
@@ -43,18 +43,18 @@ class ColumnPlan(Protocol):
         ...
 
     def datum(self, value: Any) -> Any:
-        """Return what a codec takes for one value of the column, as `to_pylist` gives it. Raises `EncodeError`."""
+        """Return one value of the column, as `to_pylist` returns it, in the form of a codec. Raises `EncodeError`."""
         ...
 
 
 class ScalarPlan:
-    """A value without parts.
+    """The plan of a value without parts.
 
-    read   makes of one value what Arrow takes for the type; None where that is the value itself
-    write  makes of one what Arrow gives what the codec takes; None likewise
-    easy   those among the kinds that need no read
-    take   makes the column's type of a column of another one, as Arrow's own cast would not; None for what it leaves
-    raw    the type of what read makes, where the column's type is only another view of it (a time stamp of a number)
+    read   converts a value to the form that Arrow takes for the type; None if that is the value itself
+    write  converts a value from Arrow to the form that the codec takes; None if that is the value itself
+    easy   kinds for which read is not needed
+    take   converts a column of another type where Arrow's cast would differ; returns None for types it does not convert
+    raw    type of the result of read, if the column's type is another view of it (a timestamp of a number)
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ScalarPlan:
         self._easy = easy | _NOTHING
 
     def array(self, values: Values) -> Column:
-        """See `ColumnPlan`."""
+        """Return the column of these values; see `ColumnPlan.array`."""
         read = self._read
         if self._kinds is not None and _check_kinds(values, self._kinds, self) <= self._easy:
             read = None
@@ -91,7 +91,7 @@ class ScalarPlan:
             raise DataError(f"{self.path}: {error}") from error
 
     def datum(self, value: Any) -> Any:
-        """See `ColumnPlan`."""
+        """Return a value in the form of a codec; see `ColumnPlan.datum`."""
         if value is None or self._write is None:
             return value
         try:
@@ -101,7 +101,10 @@ class ScalarPlan:
 
 
 class FieldPlan(NamedTuple):
-    """A field of a struct; pick gives the field of every value, keeps_null has a null written rather than left out."""
+    """A field of a struct. `pick` returns the field of every value.
+
+    With `keeps_null`, null is written. Otherwise a null field is left out.
+    """
 
     name: str
     pick: Pick
@@ -110,7 +113,7 @@ class FieldPlan(NamedTuple):
 
 
 def pick_member(name: str) -> Pick:
-    """Picks a member of dicts."""
+    """Return a `Pick` of one member of dicts."""
     get = itemgetter(name)
 
     def pick(values: Values, holes: bool) -> list[Any]:
@@ -125,10 +128,10 @@ def pick_member(name: str) -> Pick:
 
 
 class TruncatedField(NamedTuple):
-    """A field without a column: a type inside itself would go deeper there than the columns do.
+    """A field without a column, where a type inside itself would be nested deeper than the columns are.
 
-    items  whether it is a list or map, which may be there without items
-    empty  what is written for it, None where it can be left out
+    items  whether it is a list or map, which can be there without items
+    empty  value that is written for it, None if it can be left out
     """
 
     name: str
@@ -137,16 +140,16 @@ class TruncatedField(NamedTuple):
     empty: Any = None
 
     def check(self, values: Values, holes: bool) -> None:
-        """Raise `DataError` when a value goes deeper."""
+        """Raise `RecordError` when a value is nested deeper."""
         for value in self.pick(values, holes):
             if value is not None and not (self.items and len(value) == 0):
                 raise RecordError(ErrorCode.TOO_DEEP)
 
 
 class Struct:
-    """A value with named parts. Fields that are null are left out of what codecs are given, unless a part keeps them.
+    """The plan of a value with named parts. Null fields are left out for codecs, unless a part keeps them.
 
-    whole   tells the types of columns whose values stand for such a struct: a date for its year, month and day
+    whole   function that returns whether a column type can stand for the struct, such as a date for year, month and day
     deeper  fields without a column
     """
 
@@ -167,7 +170,7 @@ class Struct:
         self.type: ArrowType = pa.struct([pa.field(part.name, part.plan.type) for part in parts])
 
     def array(self, values: Values) -> Column:
-        """See `ColumnPlan`."""
+        """Return the column of these values; see `ColumnPlan.array`."""
         if self._kinds is not None:
             _check_kinds(values, self._kinds, self)
         absent = [value is None for value in values]
@@ -181,16 +184,16 @@ class Struct:
         return pa.StructArray.from_arrays(children, fields=list(self.type), mask=mask)
 
     def datum(self, value: Any) -> Any:
-        """See `ColumnPlan`."""
+        """Return a value in the form of a codec; see `ColumnPlan.datum`."""
         if not isinstance(value, dict):
-            return value  # nothing, or a whole
+            return value  # null, or a value that stands for the whole struct
         pairs = ((part, part.plan.datum(value.get(part.name))) for part in self.parts)
         members = {part.name: inner for part, inner in pairs if inner is not None or part.keeps_null}
         return members | {each.name: each.empty for each in self.deeper if each.empty is not None}
 
 
 class ListPlan:
-    """A list."""
+    """The plan of a list."""
 
     def __init__(self, item: ColumnPlan, path: str, *, kinds: Kinds | None = None) -> None:
         self.item = item
@@ -199,19 +202,19 @@ class ListPlan:
         self.type: ArrowType = pa.list_(pa.field("element", item.type))
 
     def array(self, values: Values) -> Column:
-        """See `ColumnPlan`."""
+        """Return the column of these values; see `ColumnPlan.array`."""
         if self._kinds is not None:
             _check_kinds(values, self._kinds, self)
         items = self.item.array(list(chain.from_iterable(value for value in values if value)))
         return pa.ListArray.from_arrays(_list_offsets(values), items, type=self.type)
 
     def datum(self, value: Any) -> Any:
-        """See `ColumnPlan`."""
+        """Return a value in the form of a codec; see `ColumnPlan.datum`."""
         return None if value is None else [self.item.datum(item) for item in value]
 
 
 class MapPlan:
-    """A map; values are mappings, or lists of pairs where pairs is set."""
+    """The plan of a map. Values are mappings, or lists of pairs if `pairs` is set."""
 
     def __init__(
         self, key: ColumnPlan, item: ColumnPlan, path: str, *, pairs: bool = False, kinds: Kinds | None = None
@@ -222,7 +225,7 @@ class MapPlan:
         self.type: ArrowType = pa.map_(key.type, item.type)
 
     def array(self, values: Values) -> Column:
-        """See `ColumnPlan`."""
+        """Return the column of these values; see `ColumnPlan.array`."""
         if self._kinds is not None:
             _check_kinds(values, self._kinds, self)
         if self._pairs:
@@ -236,7 +239,7 @@ class MapPlan:
         return pa.MapArray.from_arrays(_list_offsets(values), *entries, type=self.type)
 
     def datum(self, value: Any) -> Any:
-        """See `ColumnPlan`."""
+        """Return a value in the form of a codec; see `ColumnPlan.datum`."""
         if value is None:
             return None
         entries = [(self.key.datum(key), self.item.datum(item)) for key, item in value]
@@ -244,7 +247,7 @@ class MapPlan:
 
 
 def _check_kinds(values: Values, kinds: Kinds, plan: ColumnPlan) -> set[type]:
-    """Return the classes there are. Raises `DataError` for one that is not among the kinds."""
+    """Return the classes of the values. Raises `DataError` for a class that is not accepted."""
     there = set(map(type, values))
     if not there <= kinds:
         odd = next(iter(there - kinds))
@@ -253,7 +256,7 @@ def _check_kinds(values: Values, kinds: Kinds, plan: ColumnPlan) -> set[type]:
 
 
 def _list_offsets(values: Iterable[Any]) -> Column:
-    """Return where the items of each value begin; null for a null value, as `from_arrays` wants it."""
+    """Return the offset of each value's items, null for a null value, in the form of `from_arrays`."""
     sizes = [0 if value is None else len(value) for value in values]
     ends = list(accumulate(sizes, initial=0))
     if ends[-1] >= 1 << 31:
@@ -264,9 +267,9 @@ def _list_offsets(values: Iterable[Any]) -> Column:
 
 
 def spark_type(type_: ArrowType) -> ArrowType:
-    """Return the type that Spark takes instead of one without parts.
+    """Return the type that Spark uses in place of a type without parts.
 
-    That is a signed number, a time in microseconds or plain bytes.
+    It is a signed number, a time in microseconds, plain bytes, or text for a decimal of more than 38 digits.
     """
     if type_ in _WIDER:
         return _WIDER[type_]
@@ -287,21 +290,21 @@ _WIDER: dict[ArrowType, ArrowType] = {
 
 
 class BuiltColumn(NamedTuple):
-    """A column, and by row why a value did not fit; the column is null there."""
+    """A column, and by row the error of each value that did not fit; such rows are null."""
 
     column: Column
     misfits: dict[int, RecordError]
 
 
 def build_column(plan: ColumnPlan, values: Values) -> BuiltColumn:
-    """Return the column of all values that fit."""
+    """Return the column of all values that fit, and the errors of the others."""
     misfits: dict[int, RecordError] = {}
     pieces = list(_build_pieces(plan, values, 0, misfits))
     return BuiltColumn(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), misfits)
 
 
 def _build_pieces(plan: ColumnPlan, values: Values, first: int, misfits: dict[int, RecordError]) -> Iterable[Column]:
-    """Halves of what does not fit as a whole, down to the single value that is to blame."""
+    """Yield columns of the values, halving those that do not fit, down to each single bad value."""
     try:
         yield plan.array(values)
         return

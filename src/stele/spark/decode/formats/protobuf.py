@@ -1,9 +1,9 @@
-"""Protobuf messages as columns, read by the reader's descriptors: fields it does not know are passed over.
+"""Protobuf messages as columns, read by the reader's descriptors. Fields that the reader does not know are skipped.
 
-The frame says which message of the writer's schema a record is; the reader's message of that name is the one it is read
-as. Nullable is what can be absent (messages, members of a oneof, `optional`); all else has its default. What has no
-column of its own is text: JSON of `Struct`, `Value`, `ListValue` and of a message inside itself, the name of an enum's
-value or its number where it has no name, a `FieldMask` as in JSON.
+The frame names the message of the writer's schema that a record has; it is read as the reader's message of the same
+name. Nullable is what can be absent (messages, members of a oneof, `optional`); all others have their default. Values
+without a column type of their own are text: `Struct`, `Value`, `ListValue` and a message inside itself as JSON, an
+enum's value by its name or, without one, its number, and a `FieldMask` as in JSON.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from stele.spark.decode.formats.protobuf_scan import Scanner
 
 MAX_COLUMNS: Final = 10_000
-"""Columns at all levels together."""
+"""Maximum number of columns over all levels."""
 
 _SIGNED_32: Final = (F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32)
 _SIGNED_64: Final = (F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64)
@@ -76,20 +76,20 @@ _WHOLE: Final[dict[str, Callable[[ArrowType], bool]]] = {
     DECIMAL: pa.types.is_decimal,
     CONFLUENT_DECIMAL: pa.types.is_decimal,
 }
-"""Messages that columns of a plain type stand for when they are written."""
+"""Messages for which a column of a plain type can be given when they are written."""
 _SECONDS: Final = (-62_135_596_800, 253_402_300_799)
 """First and last second of a Timestamp: the years 1 to 9999."""
 _LONGEST: Final = 315_576_000_000
-"""Seconds of the longest Duration."""
+"""Length of the longest Duration in seconds."""
 
 
 class ProtobufColumns:
-    """See `ColumnFormat`."""
+    """The `ColumnFormat` of Protobuf."""
 
     careful = ""
 
     def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
-        """See `ColumnFormat`. Raises `InvalidRequest` for an unknown message."""
+        """Return the columns of a message; see `ColumnFormat.plan`. Raises `InvalidRequest` for an unknown message."""
         described = schema.parsed.get_message(message)
         plan = _Planner(recursion).message(described, "", ())
         if plan is None:
@@ -97,7 +97,7 @@ class ProtobufColumns:
         return plan
 
     def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
-        """See `ColumnFormat`; none without numba, and for messages that only the parser reads right."""
+        """Return a scanner, or None without numba and for messages that only the parser reads correctly."""
         try:
             from stele.spark.decode.formats.protobuf_scan import Scanner, ScanUnsupported
         except NotInstalled:
@@ -109,7 +109,7 @@ class ProtobufColumns:
             return None
 
     def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
-        """See `ColumnFormat`."""
+        """Return readers that parse a message; see `ColumnFormat.make_readers`."""
         kind = reader.parsed.message_class(message)
         known: dict[tuple[int, ...], RecordError | None] = {}
 
@@ -135,7 +135,7 @@ class ProtobufColumns:
         return DatumReaders(read, read, lambda indexes: refusal(indexes) is None)
 
     def make_writer(self, schema: ParsedSchema, message: str) -> Write:
-        """See `ColumnFormat`."""
+        """Return a function that writes a message; see `ColumnFormat.make_writer`."""
         codec = ProtobufCodec(schema.parsed, full_name=message)
         indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.get_message(message).full_name))
         return lambda value: indexes + codec.encode(value)
@@ -144,7 +144,7 @@ class ProtobufColumns:
 def _find_refusal(
     writer: ParsedSchema, reader: ParsedSchema, wanted: str, indexes: tuple[int, ...]
 ) -> RecordError | None:
-    """Why a message of the writer's is not the one wanted; None when it is, or stands for one the reader renamed."""
+    """Return why a message of the writer's is not the wanted one; None if it is, or is one that the reader renamed."""
     try:
         name = message_by_indexes(writer.parsed, indexes)
     except InvalidRequest as error:
@@ -160,7 +160,7 @@ class _Planner:
         self._recursion = recursion
 
     def message(self, message: Descriptor, path: str, above: tuple[str, ...]) -> Struct | None:
-        """Return the plan of a message; None where it cannot be without going deeper than asked for."""
+        """Return the plan of a message, or None if it would be nested in itself too deep."""
         self._left -= len(message.fields)
         if self._left < 0:
             raise Invalid(f"message {message.full_name} has more than {MAX_COLUMNS} columns")
@@ -193,7 +193,7 @@ class _Planner:
         return ListPlan(plan, path) if field.is_repeated and plan is not None else plan
 
     def _plan_value(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> ColumnPlan | None:
-        """Return the plan of one value; None where it would be deeper inside itself than asked for."""
+        """Return the plan of one value, or None if it would be nested in itself too deep."""
         if field.message_type is None:
             return _plan_scalar(field, path)
         message = message_of(field)
@@ -214,7 +214,7 @@ class _Planner:
 
 
 def _read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
-    """Message indexes and where they end; nearly always there is one, in one byte."""
+    """Return message indexes and their end; nearly always there is one, in one byte."""
     if data and data[0] == 0:
         return (0,), 1
     if len(data) > 1 and data[0] == 2 and data[1] < 0x80 and not data[1] & 1:
@@ -280,6 +280,6 @@ def _from_json(text: str) -> Any:
 
 
 def _enum_value(text: str) -> str | int:
-    """Return a name, or the number of a value that has none."""
+    """Return the name of an enum's value, or its number if it has none."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text

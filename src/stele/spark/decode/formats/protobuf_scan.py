@@ -1,12 +1,12 @@
 """Protobuf messages into columns without a Python object for each: a compiled scan of a batch, driven by tables.
 
-A message type becomes tables: nodes for messages, slots for fields, scopes for what they count in. The scan reads what
-writers normally write. It leaves everything unusual (damaged bytes, a message in two parts, two members of a oneof,
-groups) to Protobuf's own parser, record by record, so that parser decides what is right.
+A message type becomes tables: nodes for messages, slots for fields, scopes for what they are counted by. The scan reads
+what writers normally write. It leaves everything unusual (damaged bytes, a message in two parts, two members of a
+oneof, groups) to Protobuf's own parser, record by record, so that parser decides what is right.
 
-The kernel is one loop over the fields of every message of a batch. Compiled, so it keeps to numbers and arrays. It runs
-twice. The first time it counts the items of repeated fields, the second time it fills memory of that size. A record it
-cannot read gets status 1 and is left as it is.
+The kernel is one loop over the fields of every message of a batch. It is compiled, so it uses only numbers and arrays.
+It runs twice. The first time it counts the items of repeated fields, the second time it fills memory of that size. A
+record it cannot read gets status 1 and is not scanned.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 VARINT, ZIGZAG, FIXED32, FIXED64, BYTES, TEXT, MESSAGE = range(7)
-"""How values of a slot are written."""
+"""Encodings of a slot's values."""
 MAX_DEPTH = 64
-"""Messages inside each other; deeper ones are left to the parser."""
+"""Maximum nesting depth of messages; deeper ones are left to the parser."""
 _BAD = -1
 
 
 @compile_kernel
 def read_varint(source: Any, at: int, end: int) -> tuple[int, int]:
-    """(bits, next position) of an integer; the position is -1 for one that does not end, or has more than 64 bits."""
+    """Return (bits, next position) of an integer; the position is -1 if it does not end or has more than 64 bits."""
     bits, at, reason = read_bits(source, at, end)
     return to_signed(bits), at if reason == 0 else _BAD
 
 
 @compile_kernel
 def read_fixed(source: Any, at: int, size: int) -> int:
-    """Little-endian bytes as bits."""
+    """Return little-endian bytes as bits."""
     bits = np.uint64(0)
     for k in range(size):
         bits |= np.uint64(source[at + k]) << np.uint64(8 * k)
@@ -55,7 +55,7 @@ def read_fixed(source: Any, at: int, size: int) -> int:
 
 @compile_kernel
 def skip_field(source: Any, at: int, end: int, wire: int) -> int:
-    """Return where a field of this wire type ends, -1 where it does not."""
+    """Return the end of a field of this wire type, or -1 if it does not end."""
     if wire == 0:
         return read_varint(source, at, end)[1]
     if wire == 1:
@@ -70,7 +70,7 @@ def skip_field(source: Any, at: int, end: int, wire: int) -> int:
 
 @compile_kernel
 def read_number(source: Any, at: int, end: int, kind: int) -> tuple[int, int]:
-    """(bits, next position) of a number of this kind; the position is -1 where there is none."""
+    """Return (bits, next position) of a number of this kind; the position is -1 if there is none."""
     if kind <= ZIGZAG:
         return read_varint(source, at, end)
     size = 4 if kind == FIXED32 else 8
@@ -81,7 +81,7 @@ def read_number(source: Any, at: int, end: int, kind: int) -> tuple[int, int]:
 
 @compile_kernel
 def put_value(fill: bool, slot: int, place: int, bits: int, size: int, tables: Any, memory: Any) -> bool:
-    """Keep a value; False for a second member of a oneof."""
+    """Store a value; return False for a second member of a oneof."""
     _, _, _, _, _, repeated, _, scope, oneof, _ = tables
     base, counted, group, n, values, sizes, seen, counts, members = memory
     if oneof[slot] >= 0 and fill:
@@ -110,10 +110,10 @@ def run(  # noqa: PLR0915 - an interpreter's loop is one thing
 
     tables   by node: where its fields begin in the look-up, their highest number, whether it is an entry of a map; the
              look-up itself; by slot: kind, whether repeated, node of a message, scope, oneof (-1), whether a message
-             may come once only
-    memory   by slot: where values and counts begin; by oneof: where members begin; by scope: how many there are; then
-             values, sizes, marks of those seen, counts of items, and the member each oneof has
-    stack    ends, nodes and places of the messages around
+             can occur only once
+    memory   by slot: where values and counts begin; by oneof: where members begin; by scope: the count; then values,
+             sizes, marks of those seen, counts of items, and the member that each oneof has
+    stack    ends, nodes and places of the enclosing messages
     """
     # Long because an interpreter's loop is one thing, and reads best as one table.
     first, highest, entry, look, kinds, repeated, child, scope, _, once = tables
@@ -183,7 +183,7 @@ def run(  # noqa: PLR0915 - an interpreter's loop is one thing
 
 @compile_kernel
 def copy_pieces(source: Any, starts: Any, sizes: Any, out: Any) -> None:
-    """Copy pieces of the source one behind the other."""
+    """Copy pieces of the source one after the other."""
     to = 0
     for k in range(len(starts)):
         for j in range(sizes[k]):
@@ -192,7 +192,7 @@ def copy_pieces(source: Any, starts: Any, sizes: Any, out: Any) -> None:
 
 
 HIGHEST: Final = 4096
-"""Field numbers up to here have a place in the look-up; a message with others is left to the parser."""
+"""Highest field number that has a place in the look-up; a message with higher ones is left to the parser."""
 
 _KINDS: Final = {
     **dict.fromkeys((F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_BOOL, F.TYPE_ENUM), VARINT),
@@ -206,17 +206,17 @@ _KINDS: Final = {
 
 
 class ScanUnsupported(Exception):
-    """The message has something that is left to the parser."""
+    """Raised for a message type that is left to the parser."""
 
 
 @dataclass(slots=True)
 class FieldSlot:
-    """A field at one place of the message; place is its number in the tables.
+    """A field at one place of the message; `place` is its number in the tables.
 
-    scope   what its values are counted by: 0 the records, others the items of a repeated field
-    owner   the scope the field stands in; the same as scope unless it is repeated
-    plan    of one value
-    names   of an enum's values by number
+    scope   scope that counts its values: 0 the records, others the items of a repeated field
+    owner   scope that the field is in; the same as scope unless it is repeated
+    plan    plan of one value
+    names   names of an enum's values by number
     """
 
     place: int
@@ -346,15 +346,15 @@ _SPAN: Final = 315_576_000_000
 
 
 MAX_BYTES: Final = 1 << 26
-"""Values of all slots of a batch: a message of two bytes may have a thousand of them."""
+"""Maximum number of values over all slots of a batch. A message of two bytes can have a thousand of them."""
 
 
 class ScanRefused(Exception):
-    """A batch with something in it that the parser has to read."""
+    """Raised for a batch that the parser has to read."""
 
 
 class Scan:
-    """One batch scanned. Raises `ScanRefused`."""
+    """The scan of one batch. Raises `ScanRefused`."""
 
     def __init__(self, layout: Layout, source: npt.NDArray[np.uint8], starts: Ints, ends: Ints, status: Any) -> None:
         self._layout, self._source = layout, source
@@ -369,7 +369,7 @@ class Scan:
         self._n[0] = len(starts)
 
     def _lay_out(self, sizes: Ints) -> None:
-        """Memory for so many values of each scope."""
+        """Allocate memory for the given number of values of each scope."""
         slots = self._layout.slots
         self._base = _start_offsets([int(sizes[slot.scope]) for slot in slots])
         self._counted = _start_offsets([int(sizes[slot.owner]) if slot.repeated else 0 for slot in slots])
@@ -387,7 +387,7 @@ class Scan:
         return (*places, self._values, self._sizes, self._seen, self._counts, self._members)
 
     def column(self, plan: Struct) -> Column:
-        """Return the records. Raises `ScanRefused`."""
+        """Return the records as a column. Raises `ScanRefused`."""
         return self._build_struct(self._layout.root, plan, int(self._n[0]), None)
 
     def _build_struct(self, slots: list[FieldSlot], plan: Struct, n: int, mask: Any) -> Column:
@@ -470,7 +470,7 @@ def _start_offsets(sizes: list[int]) -> Ints:
 
 
 def _refuse_repeats(keys: Column, counts: Ints) -> None:
-    """Raise `ScanRefused` where a map has a key twice: the last one counts, which the parser knows."""
+    """Raise `ScanRefused` for a map that has a key twice: the last one is valid, which the parser handles."""
     if not len(keys):
         return
     codes = np.asarray(keys.dictionary_encode().indices).astype(np.int64)
@@ -480,7 +480,7 @@ def _refuse_repeats(keys: Column, counts: Ints) -> None:
 
 
 def _numbers_from_bits(kind: int, bits: Ints) -> Any:
-    """Numbers of a type from their bits."""
+    """Return numbers of a type from their bits."""
     match kind:
         case F.TYPE_INT32 | F.TYPE_SFIXED32:
             return bits.astype(np.int32)
@@ -504,11 +504,11 @@ def _numbers_from_bits(kind: int, bits: Ints) -> Any:
 
 
 _TOP = 64
-"""Message indexes that take one byte."""
+"""Number of message indexes that take one byte."""
 
 
 class Scanned(NamedTuple):
-    """The records that could be scanned, the numbers of all frames, and the rows that are left to the parser."""
+    """The scanned records, the schema ids of all frames, and the rows that are left to the parser."""
 
     values: Column
     numbers: Column
@@ -518,8 +518,8 @@ class Scanned(NamedTuple):
 class Scanner:
     """Scans batches of one message type.
 
-    accepts   whether records with a schema id and message indexes are of that type
-    Raises `ScanUnsupported` for a message that is left to the parser altogether.
+    accepts   whether records with a schema id and message indexes have that type
+    Raises `ScanUnsupported` for a message type that is left to the parser.
     """
 
     def __init__(self, message: Descriptor, plan: Struct, accepts: Callable[[int, tuple[int, ...]], bool]) -> None:
@@ -528,7 +528,7 @@ class Scanner:
         self._accepts = accepts
 
     def scan(self, frames: Column) -> Scanned | None:
-        """Return the batch, or None when the parser has to read it all."""
+        """Return the scanned batch, or None when the parser has to read all of it."""
         parts = split_frames(frames)
         starts, status = self._find_starts(parts)
         try:
@@ -543,7 +543,7 @@ class Scanner:
         return Scanned(values, pa.array(parts.ids, mask=~parts.framed), left)
 
     def _find_starts(self, parts: Frames) -> tuple[Any, Any]:
-        """Return where messages begin, behind their indexes, and status 1 for records that are not of the type."""
+        """Return where messages begin, after their indexes, and status 1 for records that do not have the type."""
         source, last = parts.source, len(parts.source) - 1
         sizes = parts.ends - parts.starts
         head = source[np.minimum(parts.starts, last)]

@@ -1,6 +1,6 @@
 """Thrift structs as columns; the binary protocol, one struct for each record.
 
-A field that is not set is null, or its default. A struct inside itself is JSON text where it comes round again.
+A field that is not set is null, or its default. A struct inside itself is JSON text where the type repeats.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stele.spark.decode.formats.plans import (
 )
 
 MAX_COLUMNS: Final = 10_000
-"""Columns at all levels together."""
+"""Maximum number of columns over all levels."""
 
 _TYPES: Final = {
     "bool": pa.bool_(),
@@ -47,12 +47,12 @@ _EMPTY: Final[dict[str, Any]] = {"list": [], "set": [], "map": {}}
 
 
 class ThriftColumns:
-    """See `ColumnFormat`."""
+    """The `ColumnFormat` of Thrift."""
 
     careful = ""
 
     def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
-        """See `ColumnFormat`. Raises `InvalidRequest` for an unknown struct."""
+        """Return the columns of a struct; see `ColumnFormat.plan`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
         struct = parsed.find_struct(message)
         plan = _Planner(recursion).struct(ResolvedType(parsed.unit, struct), "", ())
@@ -61,16 +61,16 @@ class ThriftColumns:
         return plan
 
     def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
-        """See `ColumnFormat`."""
+        """Return None: Thrift has no scanner."""
 
     def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
-        """See `ColumnFormat`. The writer's schema says nothing the bytes do not say themselves."""
+        """Return readers by the reader's schema alone, as the bytes carry all that the writer's schema could add."""
         del writer
         decode = ThriftCodec(reader.parsed, name=message).decode
         return DatumReaders(decode, decode)
 
     def make_writer(self, schema: ParsedSchema, message: str) -> Write:
-        """See `ColumnFormat`."""
+        """Return a function that writes a struct; see `ColumnFormat.make_writer`."""
         return ThriftCodec(schema.parsed, name=message).encode
 
 
@@ -80,7 +80,7 @@ class _Planner:
         self._recursion = recursion
 
     def struct(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> Struct | None:
-        """Return the plan of a struct; None where it cannot be without going deeper than asked for."""
+        """Return the plan of a struct, or None if it would be nested in itself too deep."""
         struct = kind.node
         assert isinstance(struct, Declared)
         self._left -= len(struct.fields)
@@ -103,7 +103,7 @@ class _Planner:
         return Struct(parts, path, deeper=deeper)
 
     def _plan_value(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> ColumnPlan | None:
-        """Return the plan of one value; None where it would be deeper inside itself than asked for."""
+        """Return the plan of one value, or None if it would be nested in itself too deep."""
         match kind.kind:
             case "list" | "set":
                 item = self._plan_value(kind.inner_type(0), f"{path}[]", above)
@@ -126,7 +126,7 @@ class _Planner:
 
 
 def _enum_value(text: str) -> str | int:
-    """Return a name, or the number of a value that has none."""
+    """Return the name of an enum's value, or its number if it has none."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text
 

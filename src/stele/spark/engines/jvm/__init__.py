@@ -1,9 +1,9 @@
-"""The engine inside Spark's JVM: where its jar is, and how a session gets it.
+"""The engine inside Spark's JVM: the location of its jar, and how to add it to a session.
 
-Programs are compiled in Python (`programs`), and run by a small jar of our own on Spark's function catalog.
+Programs are compiled in Python (`programs`), and run by Stele's small jar on Spark's function catalog.
 
-A session has the engine when the jar is among its jars and its catalog `stele` is our class. `local_session` sees to
-both; elsewhere they are two settings (`settings`), or `add_engine` for a session that runs already.
+A session has the engine when the jar is among its jars and its catalog `stele` is Stele's class. `local_session` sets
+up both. For other sessions there are two settings (`settings`), or `add_engine` for a session that is already running.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 
 JAR: Final = Path(__file__).with_name("stele-spark.jar")
-"""The jar, where `build` puts it and the wheel has it."""
+"""Path of the jar, which `build` writes and the wheel contains."""
 CATALOG: Final = "stele"
-"""Name of the catalog whose functions the engine's are."""
+"""Name of the catalog with the engine's functions."""
 CATALOG_CLASS: Final = "io.stele.spark.SteleCatalog"
 PROTOCOL: Final = "protocol_3"
-"""A function by which the jar says what programs it understands."""
+"""Name of a function that shows which version of programs the jar understands."""
 _SETTING = f"spark.sql.catalog.{CATALOG}"
 _KNOWN: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 class JarMissing(SteleError):
-    """The engine `jvm` was asked for, and the session does not have it."""
+    """Raised when the engine `jvm` was requested and the session does not have it."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the engine jvm is not in this session: {why}")
 
 
 def settings(jars: str = "") -> dict[str, str]:
-    """Return what to configure before a session starts; jars are others it needs, with commas.
+    """Return the settings that a session needs before it starts; `jars` are its other jars, separated by commas.
 
-    The result is empty without a jar.
+    The result is empty if the jar is not built.
     """
     if not JAR.exists():
         return {}
@@ -47,14 +47,14 @@ def settings(jars: str = "") -> dict[str, str]:
 
 
 def is_loaded(session: SparkSession) -> bool:
-    """Whether the session has the jar, and one that understands us. Asked once for each session."""
+    """Return whether the session has the jar in a version that fits. A positive result is cached for the session."""
     if not _KNOWN.get(session):
         _KNOWN[session] = session.conf.get(_SETTING, None) == CATALOG_CLASS and _has_protocol(session)
     return _KNOWN[session]
 
 
 def require_engine(session: SparkSession) -> None:
-    """Raise `JarMissing` with the one line that helps."""
+    """Raise `JarMissing`, with the command that helps, if the session does not have the engine."""
     if is_loaded(session):
         return
     if not JAR.exists():
@@ -63,9 +63,9 @@ def require_engine(session: SparkSession) -> None:
 
 
 def add_engine(session: SparkSession) -> None:
-    """Add the engine to a session that runs already, of this process or behind Spark Connect.
+    """Add the engine to a session that is already running, in this process or behind Spark Connect.
 
-    Raises `JarMissing` when the jar is not built or the session does not take it.
+    Raises `JarMissing` when the jar is not built or the session does not accept it.
     """
     if is_loaded(session):
         return
@@ -80,7 +80,7 @@ def add_engine(session: SparkSession) -> None:
 
 
 def is_remote(session: SparkSession) -> bool:
-    """Whether the session is one of Spark Connect."""
+    """Return whether the session is a Spark Connect session."""
     return "connect" in type(session).__module__.split(".")
 
 

@@ -1,6 +1,6 @@
 """Builds the jar: `python -m stele.spark.engines.jvm.build`.
 
-Java sources beside this file, compiled by the JDK's `javac` against nothing but the jars inside PySpark; one jar runs
+The Java sources beside this file are compiled by the JDK's `javac` against only the jars inside PySpark. One jar runs
 on Spark 4.0 to 4.3. The same sources and the same JDK give the same bytes.
 """
 
@@ -28,11 +28,11 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class JarBuildFailed(SteleError):
-    """The jar could not be built; the sentence says what is missing, or what javac said."""
+    """Raised when the jar cannot be built; the message says what is missing, or has javac's output."""
 
 
 def build(target: Path = JAR) -> Path:
-    """Compile and pack. Raises `JarBuildFailed` without a JDK, `NotInstalled` without PySpark."""
+    """Compile the sources and write the jar. Raises `JarBuildFailed` without a JDK, `NotInstalled` without PySpark."""
     with tempfile.TemporaryDirectory() as folder:
         classes = Path(folder)
         _compile_sources(classes)
@@ -56,13 +56,13 @@ def _compile_sources(classes: Path) -> None:
         *sources,
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    # javac warns about classes the jars of Spark were built with and do not hold; those are not ours
+    # javac warns about classes that Spark's jars were built with and do not contain; they do not matter here
     if done.returncode:
         raise JarBuildFailed(f"javac failed:\n{done.stdout}{done.stderr}")
 
 
 def _pack_jar(classes: Path, target: Path) -> None:
-    """A jar whose bytes depend on its files only."""
+    """Write a jar whose bytes depend only on its files."""
     files = sorted(path for path in classes.rglob("*") if path.is_file())
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
         jar.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
@@ -91,13 +91,16 @@ def find_spark_jars() -> Path:
 
 
 def is_fresh() -> bool:
-    """Whether there is a jar, newer than what it is made of."""
+    """Return whether the jar exists and is newer than its sources."""
     made_of = [*SOURCES.rglob("*.java"), Path(__file__), Path(error_codes.__file__)]
     return JAR.exists() and JAR.stat().st_mtime >= max(path.stat().st_mtime for path in made_of)
 
 
 def main() -> int:
-    """Exit code 0 when there is a jar, or when there cannot be one and nobody insists."""
+    """Build the jar and return the exit code: 1 if it cannot be built, unless `--if-possible` is given, else 0.
+
+    With `--if-stale` a jar that is newer than its sources is not built again.
+    """
     parser = argparse.ArgumentParser(prog="python -m stele.spark.engines.jvm.build", description="Build the jar.")
     parser.add_argument("--if-possible", action="store_true", help="without a JDK or PySpark say so and go on")
     parser.add_argument("--if-stale", action="store_true", help="only when a source is newer than the jar")

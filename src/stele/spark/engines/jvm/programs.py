@@ -1,29 +1,30 @@
-"""Which columns the jar can write as they are; others are cast by the engines that have Arrow.
+"""Programs for the jar, made from steps, and a check of which columns the jar can write.
 
-Steps as the lists of instructions that the jar runs; each names its parts by their places in the list, parts first.
+Columns that the jar cannot write are cast by the engines that use Arrow. A program is a list of instructions. Each
+instruction refers to its parts by their index in the list; parts come first.
 
-Reading (`Steps.java`). A width is how a value lies in Spark's rows: see `width`. A size is as in `steps.ReadBytes`,
--1 for a length in front.
+Reading (`Steps.java`). A width is how a value is stored in Spark's rows: see `slot_width`. A size is as in
+`steps.ReadBytes`, -1 for a length in front. The word `past` marks instructions that only skip a value.
 
     number        wire, column's type or "", multiply, divide, limit
     text          whether it is wanted, size, whether it must be UTF-8
     uuid
     decimal       precision, scale, size
-    digits        the same, of a decimal shown as text
+    digits        the same, of a decimal given as text
     symbol        the reader's symbol for each of the writer's, null for one it cannot read
-    past symbol   how many symbols
+    past symbol   number of symbols
     null          width
     past null
     default       bytes in base64, part
-    group         columns, the place of each part (-1: nowhere), parts
+    group         number of columns, the column of each part (-1: none), parts
     past group    parts
-    member        widths of all members, place, part
+    member        widths of all members, index of the member, part
     branch        parts
     fail          an error code
-    past record   number of a routine, part: what the routine is, and a call of it
-    past again    number of a routine around this
-    array, map    width of items or values, least bytes of an entry, part
-    past array, past map    least bytes of an entry, part
+    past record   number of a routine, part: defines the routine, and calls it
+    past again    number of an enclosing routine
+    array, map    width of items or values, minimum size of an entry in bytes, part
+    past array, past map    minimum size of an entry in bytes, part
 
 Writing (`Puts.java`).
 
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
 
 
 def find_unfit_column(root: Slot, types: Sequence[DataType], fields: Sequence[str] | None) -> str:
-    """Return what is wrong with the columns for the jar, '' for nothing; fields are as in `EncodeTask`."""
+    """Return why the columns do not fit the jar, '' if they fit; `fields` are as in `EncodeTask`."""
     if fields is None:
         return _find_unfit(root, types[0], "")
     return _member_columns(root, zip(fields, types, strict=True), "")
@@ -120,7 +121,7 @@ def _find_unfit(slot: Slot, source: DataType, path: str) -> str:
 
 
 def _can_widen(source: DataType, wanted: DataType) -> bool:
-    """Whether the jar converts without loss: integers of any width, with a check, and float to double."""
+    """Return whether the jar converts without loss: integers of any width, with a check, and float to double."""
     from pyspark.sql import types as t
 
     whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
@@ -131,31 +132,31 @@ def _can_widen(source: DataType, wanted: DataType) -> bool:
 
 Instruction: TypeAlias = list[Any]
 Program: TypeAlias = list[Instruction]
-"""As JSON has it; the last instruction is the whole value."""
+"""A program in the form of its JSON; the last instruction is the whole value."""
 
 SIZED: Final = -1
 LONG_DIGITS: Final = 18
-"""Digits of the longest decimal that Spark keeps in a row as a long."""
+"""Maximum number of digits of a decimal that Spark stores in a row as a long."""
 
 
 def decode_program(step: Step) -> Program:
-    """Return how to read a writer's data."""
+    """Return the program that reads a writer's data."""
     builder = DecodeProgramBuilder()
     builder.add(step)
     return builder.program
 
 
 def encode_program(step: Step) -> Program:
-    """Return how to write data of a schema, from the steps that read it with the same schema."""
+    """Return the program that writes data of a schema, made from the steps that read it with the same schema."""
     builder = EncodeProgramBuilder()
     builder.add(step)
     return builder.program
 
 
 def slot_width(slot: Slot) -> str:
-    """Return how a value lies in Spark's rows.
+    """Return how a value is stored in Spark's rows.
 
-    The number of bytes in place, `d` for a wide decimal, `a` for anything behind a pointer.
+    It is the number of bytes in place, `d` for a wide decimal, or `a` for any value behind a pointer.
     """
     if slot.kind is SlotKind.DECIMAL:
         return "8" if slot.type.precision <= LONG_DIGITS else "d"
@@ -172,7 +173,7 @@ class DecodeProgramBuilder:
         self._routines: dict[SkipRoutine, int] = {}
 
     def add(self, step: Step) -> int:
-        """Return the place of the instruction for a step."""
+        """Add the instruction of a step and return its index."""
         self.program.append(self._column_instruction(step) if step.slot is not None else self._skip_instruction(step))
         return len(self.program) - 1
 
@@ -219,7 +220,7 @@ class DecodeProgramBuilder:
         assert_never(step)
 
     def _skip_instruction(self, step: Step) -> Instruction:
-        """Return what does the same with a column and without one, or is only read past."""
+        """Return an instruction that only reads past a value, or does the same with and without a column."""
         match step:
             case ReadNumber():
                 return ["number", step.wire.name.lower(), "", 1, 1, 0]
@@ -258,7 +259,7 @@ class EncodeProgramBuilder:
         self.program: Program = []
 
     def add(self, step: Step) -> int:
-        """Return the place of the instruction for a step."""
+        """Add the instruction of a step and return its index."""
         self.program.append(self._build_instruction(step))
         return len(self.program) - 1
 
@@ -309,7 +310,7 @@ class EncodeProgramBuilder:
 
 
 def _column_positions(slot: Slot, steps: Sequence[Step]) -> list[int]:
-    """Return the column of each step; -1 for a step nobody wants."""
+    """Return the column index of each step; -1 for a step without a column."""
     places = {child.index: place for place, child in enumerate(slot.children)}
     return [-1 if step.slot is None else places[step.slot.index] for step in steps]
 

@@ -1,6 +1,6 @@
-"""The engine `vm`: schemas become an integer program, a numba kernel runs it over all records of a batch.
+"""The engine `vm`: schemas become an integer program, which a numba kernel runs over all records of a batch.
 
-The decoder splits frames, compiles a program per writer, runs the kernel twice and makes arrays: each slot of the
+The decoder splits frames, compiles a program per writer, runs the kernel twice and makes arrays. Each slot of the
 kernel's memory becomes one Arrow array, without a copy where widths agree. The encoder has a module of its own.
 """
 
@@ -28,7 +28,7 @@ HEADER = 5
 
 
 class Frames(NamedTuple):
-    """A column taken apart: the bytes as they lie in memory, and per record its payload, id and state."""
+    """A column of frames that is taken apart: its bytes in memory, and for each record its payload, id and state."""
 
     source: npt.NDArray[np.uint8]
     starts: Ints
@@ -39,7 +39,7 @@ class Frames(NamedTuple):
 
 
 def split_frames(column: Column) -> Frames:
-    """Take a binary column apart; an id is meaningful only where `framed`, a null record is not `present`."""
+    """Take a binary column apart. An id is valid only where `framed` is true; `present` is false for a null record."""
     if pa.types.is_null(column.type):
         column = column.cast(pa.binary())
     if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
@@ -56,7 +56,7 @@ def split_frames(column: Column) -> Frames:
     source.flags.writeable = False
     present = np.ones(n, np.bool_) if not column.null_count else np.asarray(column.is_valid())
     long_enough = present & (np.diff(offsets) >= HEADER)
-    # a record too short for a header is looked up at 0 … 4 like any other, and its id is not used
+    # a record too short for a header is read at offsets 0 … 4, and its id is not used
     at = np.where(long_enough, offsets[:-1], 0)
     last = len(source) - 1
     bytes_ = [source[np.minimum(at + k, last)].astype(np.int64) for k in range(HEADER)]
@@ -71,7 +71,7 @@ MOST_OFFSET = 2**31 - 1
 
 
 def counting_columns(slots: list[Slot]) -> Columns:
-    """Columns for the measuring pass: counters only."""
+    """Return columns for the measuring pass, which have only counters."""
     n = len(slots)
     return Columns(
         kinds=np.array([slot.kind for slot in slots], np.int64),
@@ -87,7 +87,7 @@ def counting_columns(slots: list[Slot]) -> Columns:
 
 
 def sized_columns(measured: Columns) -> Columns:
-    """Columns of the size the measuring pass found."""
+    """Return columns of the sizes that the measuring pass found. Raises `DataError` for more than 2 GiB in a column."""
     kinds, count, size = measured.kinds, measured.entries, measured.size
     if count.max(initial=0) > MOST_OFFSET or size.max(initial=0) > MOST_OFFSET:
         raise DataError("a batch decodes to more than 2 GiB in one column: use smaller batches")
@@ -179,7 +179,7 @@ _DASHES = (8, 13, 18, 23)
 
 
 def _uuid_text(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """16 bytes each as the 36 characters of a UUID."""
+    """Return each group of 16 bytes as the 36 characters of a UUID."""
     digits = _HEX[data].reshape(-1, 32)
     return np.insert(digits, [place - number for number, place in enumerate(_DASHES)], ord("-"), axis=1).ravel()
 
@@ -192,13 +192,13 @@ def _build_words(slot: Slot, columns: Columns, length: int, validity: pa.Buffer 
     if pa.types.is_boolean(slot.type):
         bits = np.packbits(words.astype(np.uint8), bitorder="little")
         return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(bits)], nulls)
-    # floats travel as the low 32 bits of their word, so one narrowing serves integers and floats alike
+    # floats are the low 32 bits of their word, so integers and floats are narrowed in the same way
     narrow = words if slot.type.bit_width == 64 else words.astype(np.int32)
     return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(narrow)], nulls)
 
 
 class VmDecoder:
-    """Decodes batches towards one reader's schema; grows by one program per writer id met."""
+    """Decodes batches towards one reader's schema, with one cached program per writer id."""
 
     def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
         self._resolver = resolver
@@ -242,7 +242,7 @@ class VmDecoder:
         return Rows(parts.source, parts.starts, parts.ends, entries, codes, np.zeros(n, np.int64))
 
     def _find_entry(self, number: int) -> int | ErrorCode:
-        """Return where the program of the writer begins, or why there is none."""
+        """Return the address of the writer's program, or the error code if there is none."""
         if number in self._entries:
             return self._entries[number]
         if number in self._refused:
@@ -250,7 +250,7 @@ class VmDecoder:
         try:
             writer = self._writers(number) if number >= 0 else None
             if writer is None:
-                # not kept: the id may be registered before the next batch
+                # not cached: the id can be registered before the next batch
                 return ErrorCode.UNKNOWN_SCHEMA_ID
             entry = self._assembler.add(self._resolver.resolve_writer(writer))
         except DataError as error:
@@ -277,10 +277,10 @@ class VmEngine:
     def decoder(
         self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
     ) -> Decoder:
-        """See `Engine.decoder`."""
+        """Return a decoder towards the reader's schema; see `Engine.decoder`."""
         return VmDecoder(Resolver(reader, for_spark=for_spark, recursion=recursion), writers)
 
     def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
-        """See `Engine.encoder`."""
+        """Return an encoder whose frames carry the id; see `Engine.encoder`."""
         resolver = Resolver(schema, for_spark=for_spark, recursion=recursion)
         return VmEncoder(resolver.root, resolver.resolve_writer(schema), id_prefix(schema_id))

@@ -1,8 +1,8 @@
-"""The encoder of the `vm` engine: rows apart, one program, two passes of the encoding kernel, one binary array.
+"""The encoder of the `vm` engine: it splits rows, runs the encoding kernel twice, and makes one binary array.
 
 The kernel is one loop that interprets a program over every row, first for sizes, then for bytes. Rows are read in
-place: arrays of one scope share an index, a list opens a scope for its items (see `inputs`), so nothing is counted
-along. Compiled by numba, so it keeps to numbers, arrays and tuples of them.
+place: arrays of one scope share an index, and a list opens a scope for its items (see `inputs`), so values need no
+counters of their own. It is compiled by numba, so it uses only numbers, arrays and tuples of them.
 
     opcode    a          b                c             d
     END       -          -                -             -
@@ -59,7 +59,7 @@ LONG_MAX = 2**63 - 1
 
 
 class Sources(NamedTuple):
-    """The rows: per column its scope, and where its words, validity and data begin."""
+    """The rows: for each column its scope, and the start of its words, validity and data."""
 
     scopes: Ints
     word_base: Ints
@@ -72,7 +72,7 @@ class Sources(NamedTuple):
 
 @compile_kernel
 def put_varint(fill: bool, out: Bytes, to: int, value: int) -> int:
-    """Write a zig-zag integer; the position behind it."""
+    """Write a zig-zag integer and return the position after it."""
     bits = np.uint64((value << 1) ^ (value >> 63))
     while bits >= np.uint64(128):
         if fill:
@@ -86,9 +86,9 @@ def put_varint(fill: bool, out: Bytes, to: int, value: int) -> int:
 
 @compile_kernel
 def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int) -> tuple[int, int]:
-    """Write the fewest bytes that hold the number, or exactly `size` bytes.
+    """Write the number in as few bytes as possible, or in exactly `size` bytes.
 
-    `size` also says whether the count of the bytes stands in front. Returns (position, fault).
+    With a negative `size`, the number of bytes is written in front, except for `REST`. Returns (position, fault).
     """
     least = 16
     while least > 1:
@@ -129,10 +129,10 @@ def encode_rows(  # noqa: PLR0915 - see below
     ends: Ints,
     out: Bytes,
 ) -> tuple[int, int, int]:
-    """Return one pass; (row, column, fault) of the first row that cannot be written, else fault 0.
+    """Run one pass and return (row, column, fault) of the first row that cannot be written, else fault 0.
 
-    `tombstones` says that null rows stay null. `index` and `stop` are working memory per scope; `ends` takes sizes in
-    the first pass and gives positions in the second.
+    With `tombstones`, null rows stay null. `index` and `stop` are working memory per scope; `ends` takes sizes in the
+    first pass and gives positions in the second.
     """
     # Long because an interpreter's loop is one thing, and reads best as one table.
     words, valid = sources.words, sources.valid
@@ -242,7 +242,7 @@ _NUMBERS = {
 
 
 class VmEncoder:
-    """Encodes rows under one schema."""
+    """Encodes rows with one schema."""
 
     def __init__(self, root: Slot, step: Step, header: bytes) -> None:
         self._root = root
@@ -251,7 +251,7 @@ class VmEncoder:
         self._header = np.frombuffer(header, np.uint8)
 
     def encode(self, values: Column) -> Column:
-        """Framed records; see `Encoder.encode`."""
+        """Return framed records; see `Encoder.encode`."""
         inputs = ColumnInputs.from_column(self._root, values)
         code = EncodeAssembler(inputs).assemble(self._add_step)
         sources = _flatten_inputs(self._slots, inputs)
@@ -278,7 +278,7 @@ class VmEncoder:
 
 
 class EncodeAssembler:
-    """Steps in reverse: what reads a value says how to write it."""
+    """Makes instructions that write values from the steps that read them."""
 
     def __init__(self, inputs: ColumnInputs) -> None:
         self._inputs = inputs
@@ -302,7 +302,7 @@ class EncodeAssembler:
             case ReadBytes():
                 self._add_instruction(op.TEXT, column, -1 if step.size is None else step.size)
             case ReadDecimal():
-                # a wide decimal has its bytes made already, see `inputs`
+                # `inputs` has made the bytes of a wide decimal already
                 code = op.DECIMAL if step.slot.digits is None else op.TEXT
                 self._add_instruction(code, column, -1 if step.size is None else step.size)
             case RequireEmpty() if step.empty is not None:

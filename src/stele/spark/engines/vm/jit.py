@@ -1,4 +1,4 @@
-"""numba, loaded when the first kernel is, with a place on disk for what it compiles."""
+"""Compilation with numba, which is loaded with the first kernel, and the disk cache of compiled kernels."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ENGINES = Path(__file__).parent.parent
 
 UNUSED_DAYS: Final = 30
-"""Days without use after which the kernels of other sources are removed."""
+"""Number of days without use after which cached kernels of other sources are removed."""
 _OF_SOURCES: Final = re.compile(r".+-[0-9a-f]{16}(\.removed-[0-9a-f]+)?")
 
 
 @cache
 def digest_sources(folder: Path = _ENGINES) -> str:
-    """Return the release and a digest of all Python sources below a folder: the name of what was compiled from them.
+    """Return the release and a digest of all Python sources below a folder, as the name of a cache folder.
 
-    numba notices only that the file of a kernel itself has changed. A kernel also holds what it took from other files:
-    functions, numbers of errors and steps, and the names of the types of its arguments.
+    numba only detects changes in the file of the kernel itself. A kernel also contains parts of other files: functions,
+    numbers of errors and steps, and the names of the types of its arguments.
     """
     digest = sha256()
     for path in sorted(folder.rglob("*.py")):
@@ -51,13 +51,13 @@ def digest_sources(folder: Path = _ENGINES) -> str:
 
 
 def cache_folder() -> Path:
-    """Return where compiled kernels of these sources are kept.
+    """Return the folder for compiled kernels of these sources.
 
-    That is below `STELE_CACHE_DIR`, else the user's cache, else a private temporary folder. Each state of the sources
-    has a folder of its own: several releases may share a cache, and none loads what another one compiled. Those that
-    nobody used for `UNUSED_DAYS` are removed.
+    It is below `STELE_CACHE_DIR`, else the user's cache, else a private temporary folder. Each state of the sources has
+    a folder of its own: several releases can share a cache, and none loads what another one compiled. Folders that were
+    not used for `UNUSED_DAYS` are removed.
 
-    A package folder may be read-only and a Spark worker may have no home, so neither is relied upon.
+    A package folder can be read-only and a Spark worker can be without a home, so neither is required.
     """
     named = os.environ.get("STELE_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if os.environ.get("HOME") else None)
@@ -76,9 +76,10 @@ def cache_folder() -> Path:
 
 
 def _make_private(folder: Path) -> bool:
-    """Make the folder if it is missing; whether it is ours alone to write to: compiled code is loaded from it.
+    """Create the folder if it is missing, and return whether only this user can write to it. Raises `OSError`.
 
-    Not by way of a link, which another user may have laid in a shared temporary folder. Raises `OSError`.
+    The check matters because compiled code is loaded from the folder. Symbolic links are not followed, as another user
+    could have created one in a shared temporary folder.
     """
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -86,7 +87,7 @@ def _make_private(folder: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether it is a folder and no link, and ours alone to write to. Raises `OSError`."""
+    """Return whether it is a folder, not a link, and only this user can write to it. Raises `OSError`."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or not os.access(folder, os.W_OK):
         return False
@@ -95,10 +96,10 @@ def _is_private(folder: Path) -> bool:
 
 @cache
 def _tidy_cache(kernels: Path) -> None:
-    """Note that kernels are used, and remove those beside them that nobody used for long; once in a process.
+    """Mark the kernels as used, and remove folders beside them that were unused for long; once per process.
 
-    A folder gets another name before it goes, so that no other process finds half of it: numba compiles what it does
-    not find.
+    A folder is renamed before it is deleted, so that no other process sees half of it. numba compiles what it does not
+    find.
     """
     with suppress(OSError):
         os.utime(kernels)
@@ -118,10 +119,10 @@ def _find_last_use(folder: Path) -> float:
 
 
 def compile_kernel(function: Callable[P, T]) -> Callable[P, T]:
-    """Compile with numba on first call; cached on disk, without the interpreter lock.
+    """Compile a function with numba on its first call, with a disk cache and without the interpreter lock.
 
-    Also without numba's run-time (`_nrt`, which its stubs do not know): kernels allocate nothing, and counting
-    references to the arrays they are handed would take five times as long as the work.
+    numba's run-time is off, too (`_nrt`, which its stubs do not know): kernels allocate no memory, and counting
+    references to their array arguments would take five times as long as the work.
     """
     settings: Any = numba.config
     compiler: Any = numba.njit

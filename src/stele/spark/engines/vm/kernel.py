@@ -14,7 +14,7 @@ from stele.spark.engines.vm.program import Bytes, Columns, Program, Rows, Scratc
 
 EMPTY_DECIMAL, DECIMAL_RANGE = int(ErrorCode.EMPTY_DECIMAL), int(ErrorCode.DECIMAL_RANGE)
 WIDTH = 32
-"""Bytes of the longest decimal: 76 digits need 253 bits."""
+"""Maximum size of a decimal in bytes: 76 digits need 253 bits."""
 
 
 @compile_kernel
@@ -43,7 +43,7 @@ def load_limbs(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
 
 @compile_kernel
 def next_digit(scratch: Scratch) -> int:
-    """Divide the limbs by ten; the rest."""
+    """Divide the limbs by ten and return the remainder."""
     rest = np.uint64(0)
     for k in range(7, -1, -1):
         part = rest << np.uint64(32) | scratch.limbs[k]
@@ -54,7 +54,10 @@ def next_digit(scratch: Scratch) -> int:
 
 @compile_kernel
 def decimal_text(source: Bytes, at: int, length: int, precision: int, scale: int, scratch: Scratch) -> tuple[int, int]:
-    """(first byte, reason): the number as text up to the end of `scratch.text`, with all digits of its scale."""
+    """Write the number as text at the end of `scratch.text`, with all digits of its scale.
+
+    Returns (first byte, reason).
+    """
     text = scratch.text
     to = len(text)
     if length == 0:
@@ -77,7 +80,7 @@ def decimal_text(source: Bytes, at: int, length: int, precision: int, scale: int
     return to, 0
 
 
-# numba folds plain module integers into the code; members of an Enum it would look up
+# numba compiles plain module integers into the code, but would look up members of an Enum
 TRUNCATED, BAD_VARINT = int(ErrorCode.TRUNCATED), int(ErrorCode.BAD_VARINT)
 INT_RANGE, OUT_OF_RANGE = int(ErrorCode.INT_RANGE), int(ErrorCode.OUT_OF_RANGE)
 BAD_LENGTH, BAD_BOOLEAN, BAD_UTF8 = int(ErrorCode.BAD_LENGTH), int(ErrorCode.BAD_BOOLEAN), int(ErrorCode.BAD_UTF8)
@@ -103,7 +106,7 @@ def to_signed(bits: Any) -> int:
 
 @compile_kernel
 def read_bits(source: Bytes, at: int, end: int) -> tuple[Any, int, int]:
-    """(bits, next position, reason) of an integer of at most 64 bits, seven in a byte, the low ones first."""
+    """Return (bits, next position, reason) of an integer of at most 64 bits, seven per byte, low ones first."""
     bits = np.uint64(0)
     shift = np.uint64(0)
     while at < end:
@@ -120,14 +123,17 @@ def read_bits(source: Bytes, at: int, end: int) -> tuple[Any, int, int]:
 
 @compile_kernel
 def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(value, next position, reason) of a zig-zag integer of at most 64 bits."""
+    """Return (value, next position, reason) of a zig-zag integer of at most 64 bits."""
     bits, at, reason = read_bits(source, at, end)
     return to_signed(bits >> np.uint64(1)) ^ -to_signed(bits & np.uint64(1)), at, reason
 
 
 @compile_kernel
 def read_length(source: Bytes, at: int, end: int, length: int) -> tuple[int, int, int]:
-    """(bytes, their position, reason) of a value; length is fixed, `REST` or, where it stands in the data, negative."""
+    """Return (bytes, their position, reason) of a value.
+
+    `length` is fixed, `REST`, or negative if the length is in the data.
+    """
     if length == op.REST:
         return end - at, at, 0
     if length >= 0:
@@ -138,7 +144,7 @@ def read_length(source: Bytes, at: int, end: int, length: int) -> tuple[int, int
 
 @compile_kernel
 def is_utf8(source: Bytes, at: int, end: int) -> bool:
-    """Whether the bytes are UTF-8: no over-long forms, no surrogates, nothing above U+10FFFF."""
+    """Return whether the bytes are UTF-8: no over-long forms, no surrogates, nothing above U+10FFFF."""
     while at < end:
         first = source[at]
         at += 1
@@ -185,7 +191,7 @@ def put_bytes(fill: bool, columns: Columns, column: int, source: Bytes, at: int,
 
 @compile_kernel
 def put_null(fill: bool, columns: Columns, column: int) -> None:
-    """Append a null: its word is defined (an unchanged end, or 0) so that buffers never show old memory."""
+    """Append a null. Its word is set (an unchanged end, or 0) so that buffers never expose old memory."""
     if fill:
         entry = columns.entries[column]
         columns.valid[columns.entry_base[column] + entry] = 0
@@ -199,7 +205,7 @@ def put_null(fill: bool, columns: Columns, column: int) -> None:
 def put_decimal(
     fill: bool, columns: Columns, column: int, source: Bytes, at: int, length: int, powers: Any, precision: int
 ) -> int:
-    """Append a big-endian two's complement integer; the reason when it is empty or has too many digits."""
+    """Append a big-endian two's complement integer. Return the reason when it is empty or has too many digits."""
     if length == 0:
         return EMPTY_DECIMAL
     sign = np.uint64(0xFFFFFFFFFFFFFFFF) if source[at] > 127 else np.uint64(0)
@@ -236,7 +242,7 @@ def read_little_endian(source: Bytes, at: int, length: int) -> Any:
 
 @compile_kernel
 def convert_number(value: int, cast: int, multiply: int, divide: int, limit: int, scratch: Scratch) -> tuple[int, int]:
-    """(word, reason) of an integer in the reader's unit and type."""
+    """Return (word, reason) of an integer in the reader's unit and type."""
     if multiply > 1:
         if value > LONG_MAX // multiply or value < -(LONG_MAX // multiply):
             return 0, OUT_OF_RANGE
@@ -256,7 +262,7 @@ def convert_number(value: int, cast: int, multiply: int, divide: int, limit: int
 
 @compile_kernel
 def read_block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple[int, int, int]:
-    """(items, next position, reason) of a block header; a negative count is followed by the block's size in bytes."""
+    """Return (items, next position, reason) of a block header. After a negative count, the block's size follows."""
     count, at, reason = read_varint(source, at, end)
     if reason != 0:
         return 0, at, reason
@@ -278,7 +284,7 @@ def read_block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple
 def decode_rows(  # noqa: PLR0915 - see below
     fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scratch
 ) -> None:
-    """One pass over all rows."""
+    """Run one pass over all rows."""
     # Long because an interpreter's loop is one thing, and reads best as one table.
     code, jumps = program.code, program.jumps
     registers, stack, text = scratch.registers, scratch.stack, scratch.text

@@ -85,9 +85,9 @@ RETURN = 23
 WIDTH = 6
 """Integers per instruction."""
 REST = -2
-"""`steps.REST`."""
+"""The same value as `steps.REST`."""
 NO_COLUMN = -1
-"""Operand of an instruction that reads past a value."""
+"""Operand of an instruction that skips a value."""
 
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -95,9 +95,9 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 class Program(NamedTuple):
-    """What to execute. `code` has `WIDTH` integers per row; `powers[p]` is 10**p as (low, high) words.
+    """The program to execute. `code` has `WIDTH` integers per row; `powers[p]` is 10**p as (low, high) words.
 
-    `registers` and `stack` say how many integers of each there are.
+    `registers` and `stack` are the number of integers of each.
     """
 
     code: Ints
@@ -110,7 +110,7 @@ class Program(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The records: where each begins and ends in `source`, where its program begins, and what was wrong with it."""
+    """The records: for each its start and end in `source`, its program's address, its error code and error offset."""
 
     source: Bytes
     starts: Ints
@@ -121,7 +121,10 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Where values go: `entries` and `size` in bytes (or list items) so far; the bases tell columns apart."""
+    """The output memory of columns. `entries` and `size` (in bytes or list items) count what is written so far.
+
+    The bases are where each column begins in the shared arrays.
+    """
 
     kinds: Ints
     entries: Ints
@@ -135,11 +138,11 @@ class Columns(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working memory: kernels allocate nothing, so that they need no reference counts (see `jit`).
+    """Working memory. Kernels allocate no memory, so that they need no reference counts (see `jit`).
 
-    One register per array or map of the program, and a stack for those of routines; what `entries` and `size` were
-    before the row; one number of each float type that shares its memory with an integer, to reinterpret bits; a wide
-    decimal as 32-bit limbs, low one first, and as text.
+    It has one register per array or map of the program, and a stack for the registers of routines. It keeps `entries`
+    and `size` from before the row. It has one number of each float type that shares its memory with an integer, to
+    reinterpret bits. It holds a wide decimal as 32-bit limbs, low one first, and as text.
     """
 
     registers: Ints
@@ -155,7 +158,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def for_program(cls, program: Program, columns: int) -> Scratch:
-        """Memory for a program and its columns."""
+        """Return memory for a program and its columns."""
         double, float_ = np.zeros(1, np.float64), np.zeros(1, np.float32)
         return cls(
             registers=np.zeros(program.registers + 1, np.int64),
@@ -172,7 +175,7 @@ class Scratch(NamedTuple):
 
 
 MOST_INSTRUCTIONS = 200_000
-"""Limit on one decoder's program: named types used again and again inside each other grow exponentially."""
+"""Maximum number of instructions of a decoder. Named types used inside each other can grow exponentially."""
 
 _NUMBERS = {
     NumberEncoding.INT: INT,
@@ -184,13 +187,16 @@ _NUMBERS = {
 
 
 def _powers_of_ten() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
-    """10**p for p in 0…38 as (low, high) words."""
+    """Return 10**p for p in 0…38 as (low, high) words."""
     table = [(10**p & (2**64 - 1), 10**p >> 64) for p in range(39)]
     return np.array(table, np.uint64)
 
 
 class DecodeAssembler:
-    """Grows a program writer by writer; `root` is the reader's layout, whose null row comes first."""
+    """Compiles the programs of one writer after the other.
+
+    `root` is the reader's layout, whose null row comes first.
+    """
 
     def __init__(self, root: Slot) -> None:
         self._code: list[tuple[int, int, int, int, int, int]] = []
@@ -204,14 +210,14 @@ class DecodeAssembler:
         self._add_instruction(STOP)
 
     def add(self, step: Step) -> int:
-        """Compile one writer's steps; the address where its program begins."""
+        """Compile one writer's steps and return the address of its program."""
         begin = len(self._code)
         self._add_step(step)
         self._add_instruction(END)
         return begin
 
     def program(self) -> Program:
-        """Return all that has been compiled so far."""
+        """Return the program with everything compiled so far."""
         constants = np.frombuffer(bytes(self._constants) or b"\0", np.uint8)
         return Program(
             code=np.array(self._code, np.int64),
@@ -275,7 +281,7 @@ class DecodeAssembler:
                 self._add_skip_call(step.routine)
 
     def _add_skip_call(self, routine: SkipRoutine) -> None:
-        """A call; behind the first one is the routine."""
+        """Add a call of a routine; the routine itself follows the first call."""
         if routine in self._routines:
             self._add_instruction(CALL, self._routines[routine])
             return

@@ -1,4 +1,4 @@
-"""What a pipeline asks of a table (`Sink`), and the kinds of tables there are: one module for each."""
+"""The interface of a pipeline's table (`Sink`), and one module for each kind of table."""
 
 from __future__ import annotations
 
@@ -16,49 +16,50 @@ __all__ = ["Sink", "open_sink"]
 
 
 class Sink(Protocol):
-    """One table. Other writers may change it at any time; only one pipeline at a time has one application's name."""
+    """One table. Other writers can change it at any time; only one pipeline at a time uses an application name."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Name of the table in messages and reports."""
         ...
 
     @property
     def capabilities(self) -> TableCapabilities:
-        """Which changes it can take."""
+        """The changes that the table supports."""
         ...
 
     def load_columns(self) -> StructType | None:
-        """Its columns now, None while there is no table."""
+        """Return its columns now, or None if the table does not exist."""
         ...
 
     def apply_changes(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
-        """Apply planned changes (`create`, `add`, `widen`, `rename`), so that it holds what is wanted.
+        """Apply planned changes (`create`, `add`, `widen`, `rename`, `comment`), so that the wanted columns fit.
 
         Changes that another writer made meanwhile are no error. Columns that are created or added are nullable, at
-        every depth: old rows have nothing in them. Raises `Conflict` when the table cannot take them.
+        every depth, because old rows have no value in them. Raises `Conflict` when the table cannot take the changes.
         """
         ...
 
     def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
-        """Add a batch's rows, all or none, and once: nothing happens when that batch is in the table already.
+        """Append a batch's rows, all or none, and only once. Does nothing if the batch is in the table already.
 
-        rows have exactly the columns of the table (`columns()`), in its order. Batches of one application come in
-        order; the last one may come again, also after a crash in the middle of this call, also in another process.
+        `rows` has exactly the columns of the table (`load_columns()`), in its order. Batches of one application come in
+        order. The last one can come again, also after a crash in the middle of this call, and also from another
+        process.
         """
         ...
 
     def read_table(self) -> DataFrame:
-        """Return the table. Raises `NotFound` while there is none."""
+        """Return the table. Raises `NotFound` if it does not exist."""
         ...
 
 
 def open_sink(spark: SparkSession, config: TableConfig, name: str) -> Sink:
-    """Return a table of the configured kind, which need not exist yet.
+    """Return the sink of a table of the configured kind. The table need not exist yet.
 
     name   `namespace.table`
-    Raises `NotInstalled` when its library is missing here, `Invalid`, with what to set, when the session lacks what it
-    needs, `StoreError` when its catalogue cannot be reached.
+    Raises `NotInstalled` when its library is missing, `Invalid` with the settings to add when the session lacks what
+    the table needs, and `StoreError` when its catalogue cannot be reached.
     """
     match config.kind:
         case "iceberg":

@@ -29,7 +29,7 @@ MAPPING: Final = "delta.columnMapping.mode"
 WIDENING: Final = "delta.enableTypeWidening"
 
 PROPERTIES: Final = {MAPPING: "name", WIDENING: "true"}
-"""Of tables made here: columns can be renamed and have any names, and types widen."""
+"""Properties of tables created here: columns can be renamed and have any names, and types can be widened."""
 
 CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
@@ -41,15 +41,15 @@ ADVICE: Final = (
 )
 
 _CONFLICTS: Final = ("DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_CONCURRENT_")
-"""How Delta's error conditions begin when it refuses an append because another writer came first."""
+"""Prefixes of Delta's error conditions for an append that failed because another writer committed first."""
 MAX_ATTEMPTS: Final = 5
-"""How often an append is tried then."""
+"""How often such an append is tried."""
 
 
 class DeltaSink(SqlTable):
-    """One table: in a catalogue, or the folder `<warehouse>/<namespace>/<table>` where a warehouse is given.
+    """One table in a catalogue, or in the folder `<warehouse>/<namespace>/<table>` if a warehouse is given.
 
-    Delta itself remembers the newest batch of each application, and skips what it has.
+    Delta itself stores the newest batch of each application, and skips batches that it already has.
     """
 
     def __init__(self, spark: SparkSession, config: TableConfig, name: str) -> None:
@@ -66,7 +66,7 @@ class DeltaSink(SqlTable):
 
     @property
     def capabilities(self) -> TableCapabilities:
-        """Nested columns always; names and types where the table's properties allow."""
+        """Nested columns always; renaming and widening if the table's properties allow them."""
         properties = PROPERTIES
         if self.load_columns() is not None:
             properties = dict(self._spark.sql(f"SHOW TBLPROPERTIES {self._sql_name}").collect())
@@ -78,13 +78,13 @@ class DeltaSink(SqlTable):
         )
 
     def load_columns(self) -> StructType | None:
-        """Its columns now, None while there is no table."""
+        """Return its columns now, or None if the table does not exist."""
         if not self._table_exists():
             return None
         return self._spark.table(self._sql_name).schema
 
     def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
-        """Add the rows in one commit that carries the batch; see `Sink`."""
+        """Append the rows in one commit that carries the batch number; see `Sink`."""
         if rows.isEmpty():
             return
         for left in reversed(range(MAX_ATTEMPTS)):
@@ -120,9 +120,10 @@ class DeltaSink(SqlTable):
 
 
 def can_widen_delta(has: DataType, wanted: DataType) -> bool:
-    """Return the widenings of Delta.
+    """Return whether Delta can widen one type to the other.
 
-    They are those of Iceberg, whole numbers to double and decimal, and decimals to a longer scale.
+    It widens as Iceberg does, and whole numbers to double and decimal, decimals to a larger scale, and date to
+    timestamp_ntz.
     """
     from pyspark.sql.types import DecimalType
 
@@ -142,5 +143,5 @@ _OTHERS: Final = {*((one, "double") for one in ("tinyint", "smallint", "int")), 
 
 
 def never(_has: DataType, _wanted: DataType) -> bool:
-    """No type becomes another one."""
+    """Return False: no type can be widened."""
     return False

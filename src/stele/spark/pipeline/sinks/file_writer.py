@@ -1,6 +1,7 @@
-"""What tasks do for tables whose commits are made elsewhere: write a partition as data files and say which those are.
+"""Writing of data files in tasks, for tables that are committed on the driver.
 
-Files that no commit names do not exist for readers of the table, so a task may die, or run twice, at any point.
+Each task writes a partition as data files and returns their paths. Readers of the table ignore files that no commit
+names, so a task can fail or run twice at any point.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ if TYPE_CHECKING:
 _RESULT: Final[dict[str, ArrowType]] = {"path": pa.string(), "rows": pa.int64()}
 RESULT: Final = pa.schema(_RESULT)
 RESULT_DDL: Final = "path string, rows long"
-"""What a task answers: its files, and how many rows are in each."""
+"""Columns of a task's result: its files, and the number of rows in each."""
 
 GROUP_ROWS: Final = 500_000
 GROUP_BYTES: Final = 64 << 20
-"""A row group is written when this much is waiting: what comes from Spark in one piece is too little for one."""
+"""Size of buffered rows at which a row group is written. One batch from Spark is too small for a row group."""
 FILE_BYTES: Final = 512 << 20
-"""A file that has become this long is followed by another."""
+"""Size of a file at which a new file is started."""
 
 
 class FileTarget(NamedTuple):
-    """What a task needs to write files of a table; travels to the executors.
+    """What a task needs to write files of a table. It is sent to the executors.
 
     schema      the table's columns as Arrow, with Iceberg's field ids
-    folder      where the files go
-    prefix      how their names begin
-    properties  how the file system is reached
+    folder      folder of the files
+    prefix      prefix of the files' names
+    properties  settings of the file system
     """
 
     schema: pa.Schema
@@ -46,13 +47,13 @@ class FileTarget(NamedTuple):
 
 
 class PartitionWriter:
-    """The function Spark maps over the partitions of a batch, whose columns are called by these names."""
+    """The function that Spark applies to each partition of a batch; `names` are the names of its columns."""
 
     def __init__(self, target: FileTarget, names: Sequence[str]) -> None:
         self._target, self._names = target, list(names)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows; one answer per partition."""
+        """Write the rows, and yield one result for the partition."""
         with FileWriter(self._target) as writer:
             for batch in batches:
                 writer.write_rows(pa.RecordBatch.from_arrays(batch.columns, names=self._names))
@@ -61,9 +62,9 @@ class PartitionWriter:
 
 
 class FileWriter:
-    """Writes Parquet files of a table, the first one opened with the first row; columns the rows lack are null.
+    """Writes Parquet files of a table. The first file is opened with the first rows; missing columns are null.
 
-    files  what was written: rows by path
+    files  number of rows by the path of each file
     """
 
     def __init__(self, target: FileTarget) -> None:
@@ -88,7 +89,7 @@ class FileWriter:
                 self._io.delete(path)
 
     def write_rows(self, rows: pa.RecordBatch) -> None:
-        """Append rows. Raises `Invalid` for a null where the table allows none."""
+        """Append rows. Raises `Invalid` for a null in a column that must not be null."""
         if not rows.num_rows:
             return
         self._waiting.append(table_rows(rows, self._target.schema))
@@ -125,7 +126,7 @@ class FileWriter:
 
 
 def table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows in the table's columns. Raises `Invalid` for a null where the table allows none."""
+    """Return the rows in the table's columns. Raises `Invalid` for a null in a column that must not be null."""
     columns = []
     for field in schema:
         place = rows.schema.get_field_index(field.name)
@@ -137,7 +138,7 @@ def table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def conform_column(column: Column, type_: ArrowType) -> Column:
-    """Return a column in the table's type: wider numbers, and null for nested fields it does not have."""
+    """Return a column in the table's type: numbers are widened, and missing nested fields are null."""
     if pa.types.is_struct(type_):
         parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
         children = [
@@ -155,7 +156,7 @@ def conform_column(column: Column, type_: ArrowType) -> Column:
 
 
 def _null_offsets(column: Column) -> Column:
-    """Offsets of a list or map in which a null entry marks a null list, as `from_arrays` wants them."""
+    """Return the offsets of a list or map in the form of `from_arrays`, where a null offset marks a null list."""
     if not column.null_count:
         return column.offsets
     mask = pa.concat_arrays([column.is_null(), pa.array([False])])

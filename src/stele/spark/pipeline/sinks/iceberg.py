@@ -1,6 +1,7 @@
-"""Iceberg tables through pyiceberg: types, opening, reading in Spark, writing and upkeep. No jar, an SQL catalogue.
+"""Iceberg tables through pyiceberg: types, opening, reading in Spark, writing and maintenance.
 
-Upkeep keeps a table that a pipeline writes from growing in what nobody reads.
+They need an SQL catalogue and no jar. Maintenance deletes old metadata and snapshots, so that a table with many batches
+does not grow without end.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ _PAIRS: Final = {
     "string": ("StringType", "StringType"),
     "binary": ("BinaryType", "BinaryType"),
 }
-"""Iceberg's and Spark's names of the class, by Spark's word for the type. Spark before 4.1 has no times."""
+"""Class names of a type in Iceberg and in Spark, by Spark's SQL name. Spark before 4.1 has no time type."""
 _ONE_WAY: Final = {"tinyint": "IntegerType", "smallint": "IntegerType"}
 _OTHER_WAY: Final = {"UUIDType": "StringType", "FixedType": "BinaryType"}
 
 ID: Final = "parquet.field.id"
-"""Where Spark's Parquet reader looks for the number of a field."""
+"""Key under which Spark's Parquet reader looks for the id of a field."""
 
 
 def iceberg_schema(struct: StructType) -> Schema:
-    """Columns for a table, all of them optional, numbered from 1. Raises `Invalid` for types that Iceberg lacks."""
+    """Return the columns of a table, all optional, with ids from 1. Raises `Invalid` for types that Iceberg lacks."""
     import pyiceberg.types as iceberg
     from pyiceberg.schema import Schema
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
@@ -90,7 +91,7 @@ def iceberg_schema(struct: StructType) -> Schema:
 
 
 def spark_schema(schema: Schema, *, ids: bool = False) -> StructType:
-    """Columns of a table as Spark reads them, with Iceberg's field ids in their metadata if asked for.
+    """Return the columns of a table as Spark reads them; with `ids`, their metadata has Iceberg's field ids.
 
     Raises `Invalid` for types that Spark lacks.
     """
@@ -132,21 +133,21 @@ def spark_schema(schema: Schema, *, ids: bool = False) -> StructType:
 
 
 CATALOG_NAME: Final = "stele"
-"""The name of the catalogue: readers find the tables under it only."""
+"""Name of the catalogue. Readers must use the same name to find the tables."""
 OPEN_ATTEMPTS = 5
-"""How often a catalog is opened when another process is making it."""
+"""How often opening a catalogue is tried while another process creates it."""
 
 BATCH_PROPERTY: Final = "stele.batch."
-"""Table property, with the application behind it: the newest batch that is in the table. Set in the same commit."""
+"""Prefix of the table property with the newest batch of an application, whose name follows. Set in the same commit."""
 
 MAX_ATTEMPTS: Final = 10
-"""How often a change of columns is tried when other writers come first."""
+"""How often a change of columns is tried when other writers commit first."""
 
 
 class IcebergSink:
     """One table.
 
-    Data files of a batch have a folder of their own, `<data>/stele-<application>/<batch>`. So the files of a dead
+    Data files of a batch have a folder of their own, `<data>/stele-<application>/<batch>`. So the files of a failed
     attempt are found without listing the table.
     """
 
@@ -156,16 +157,16 @@ class IcebergSink:
 
     @property
     def name(self) -> str:
-        """`namespace.table`."""
+        """Name of the table, `namespace.table`."""
         return self._name
 
     @property
     def capabilities(self) -> TableCapabilities:
-        """Everything Iceberg can."""
+        """Every change that Iceberg supports."""
         return TableCapabilities(nested=True, rename=True, widens=can_widen)
 
     def load_columns(self) -> StructType | None:
-        """Its columns now. Raises `Invalid` for a partitioned table, and for types that Spark lacks."""
+        """Return its columns now. Raises `Invalid` for a partitioned table, and for types that Spark lacks."""
         table = self._load_table()
         return None if table is None else spark_schema(table.schema())
 
@@ -179,14 +180,14 @@ class IcebergSink:
                 self._evolve_schema(changes, wanted)
                 return
             except (CommitFailedException, IntegrityError) as error:
-                # another writer was faster, and pyiceberg tries again for data only
+                # another writer committed first, and pyiceberg retries commits of data only
                 if not left:
                     raise Conflict(f"other writers keep changing the columns of {self._name}: {error}") from error
             except (ValidationError, ValueError) as error:
                 raise Conflict(f"the table {self._name} cannot take the new schema: {error}") from error
 
     def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
-        """Write the rows' files in the tasks, then name them all in one commit that carries the batch; see `Sink`."""
+        """Write the rows' files in tasks, then commit them in one snapshot that carries the batch; see `Sink`."""
         table = self._require_table()
         if is_committed(table, application, batch):
             return
@@ -239,18 +240,18 @@ class IcebergSink:
         from stele.spark.pipeline.sinks.file_writer import RESULT_DDL, FileTarget, PartitionWriter
 
         target = FileTarget(schema_to_pyarrow(table.schema()), folder, prefix, dict(table.io.properties))
-        # mapInArrow looks its columns up by name and stumbles over dots and quotes in them
+        # mapInArrow looks up columns by name, and fails for names with dots or quotes
         plain = rows.toDF(*(f"c{number}" for number in range(len(rows.columns))))
         return [path for path, _ in plain.mapInArrow(PartitionWriter(target, rows.columns), RESULT_DDL).collect()]
 
 
 def is_committed(table: Table, application: str, batch: int) -> bool:
-    """Whether the batch, or a later one of the same application, is in the table."""
+    """Return whether the batch, or a later one of the same application, is in the table."""
     return int(table.properties.get(BATCH_PROPERTY + application, -1)) >= batch
 
 
 def commit_files(table: Table, files: Sequence[str], application: str, batch: int) -> None:
-    """Add the files in one snapshot that carries the batch; pyiceberg tries again when another writer was faster."""
+    """Add the files in one snapshot that carries the batch; pyiceberg retries if another writer commits first."""
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     marks = {"stele.application": application, "stele.batch": str(batch)}
@@ -277,14 +278,14 @@ def open_catalog(config: TableConfig) -> Catalog:
         try:
             return SqlCatalog(CATALOG_NAME, uri=config.catalog, warehouse=warehouse)
         except SQLAlchemyError as error:
-            # another process may be making the same tables in a new database
+            # another process may be creating the same tables in a new database
             if not left:
                 raise StoreError(f"the catalog {config.catalog} cannot be opened: {error}") from error
     raise AssertionError("unreachable")
 
 
 def warehouse_address(config: TableConfig) -> str:
-    """Return the address of the folder with the tables, as a catalogue knows it."""
+    """Return the URI of the warehouse folder for the catalogue."""
     return config.warehouse if "://" in config.warehouse else f"file://{config.warehouse}"
 
 
@@ -295,7 +296,7 @@ def _make_folder(path: str) -> None:
 
 
 def open_table(config: TableConfig, name: str = "") -> Table:
-    """Return the table of a pipeline, or another one of its catalog. Raises `NotFound`."""
+    """Return the pipeline's table, or the named table of its catalogue. Raises `NotFound`."""
     from pyiceberg.exceptions import NoSuchTableError
 
     try:
@@ -307,8 +308,8 @@ def open_table(config: TableConfig, name: str = "") -> Table:
 def iceberg_dataframe(spark: SparkSession, table: Table) -> DataFrame:
     """Return the table as a DataFrame that Spark reads from the files of the current snapshot, without extra jars.
 
-    Columns are found by Iceberg's field ids, so added, widened and renamed ones are right in old files too. The list of
-    files is taken now: call again to see newer snapshots. Raises `Invalid` for tables with delete files.
+    Columns are matched by Iceberg's field ids, so added, widened and renamed columns are right in old files, too. The
+    list of files is made now: call again to see newer snapshots. Raises `Invalid` for tables with delete files.
     """
     schema = spark_schema(table.schema(), ids=True)
     plan = list(table.scan().plan_files())
@@ -330,14 +331,14 @@ PROPERTIES: Final = {
     LEAST: "100",
     OLDEST: str(24 * 3600 * 1000),
 }
-"""Of tables made here: every batch is a new metadata file, a new manifest and a new snapshot, which would pile up."""
+"""Properties of tables created here. They limit old metadata files, manifests and snapshots, as each batch adds one."""
 
 TOGETHER: Final = 50
-"""Snapshots are dropped when so many may go, not one with every batch."""
+"""Number of expired snapshots at which they are dropped together, so that not every batch drops one."""
 
 
 def delete_unreferenced(table: Table, folder: str, keep: frozenset[str] = frozenset()) -> list[str]:
-    """Delete the files of a folder that no snapshot of the table names, but those to keep; say which they were."""
+    """Delete the files of a folder that no snapshot of the table names, except those to keep. Return their paths."""
     strange = {
         path for path in _list_files(table, folder) if _file_name(path) not in {_file_name(each) for each in keep}
     }
@@ -350,7 +351,7 @@ def delete_unreferenced(table: Table, folder: str, keep: frozenset[str] = frozen
 
 
 def _file_name(path: str) -> str:
-    """Return a file's own name, which has a UUID in it: one file may be addressed in several ways (`file:/x`, `/x`)."""
+    """Return a file's own name, which is unique. One file can have several addresses (`file:/x`, `/x`)."""
     return path.rpartition("/")[2]
 
 
@@ -368,7 +369,7 @@ def _list_files(table: Table, folder: str) -> Iterator[str]:
 
 
 def _referenced_files(table: Table) -> Iterator[str]:
-    """Return the data files that any snapshot of the table names."""
+    """Yield the data files that any snapshot of the table names."""
     seen: set[str] = set()
     for snapshot in table.snapshots():
         for manifest in snapshot.manifests(table.io):
@@ -378,10 +379,10 @@ def _referenced_files(table: Table) -> Iterator[str]:
 
 
 def expire_snapshots(table: Table) -> int:
-    """Forget old snapshots as the table's properties tell, and delete what only they needed of the metadata.
+    """Drop old snapshots as the table's properties define, and delete the metadata files that only they used.
 
-    Tables without these properties keep all theirs. Data files stay, those too that another writer has replaced.
-    Returns how many snapshots went.
+    Tables without these properties keep all snapshots. Data files stay, even those that another writer has replaced.
+    Returns the number of snapshots that were dropped.
     """
     from pyiceberg.exceptions import CommitFailedException
 
@@ -392,7 +393,7 @@ def expire_snapshots(table: Table) -> int:
     try:
         table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in old]).commit()
     except CommitFailedException:
-        return 0  # another writer was faster: with the next batch, then
+        return 0  # another writer committed first; the next batch tries again
     still = {path for snapshot in table.refresh().snapshots() for path in _metadata_files(table, snapshot)}
     for path in before - still:
         with suppress(FileNotFoundError):
@@ -401,9 +402,9 @@ def expire_snapshots(table: Table) -> int:
 
 
 def _expirable_snapshots(table: Table) -> list[Snapshot]:
-    """Return the snapshots that may go.
+    """Return the snapshots that can be dropped.
 
-    These are older than told, not among the newest ones, and no branch or tag points at them.
+    They are older than the configured age, not among the newest ones, and no branch or tag points at them.
     """
     least, oldest = table.properties.get(LEAST, ""), table.properties.get(OLDEST, "")
     if not (re.fullmatch(r"\d+", least) and re.fullmatch(r"\d+", oldest)):

@@ -31,11 +31,11 @@ PROPERTIES: Final = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
-"""Of tables made here: every batch is a new metadata file, which would pile up for ever."""
+"""Properties of tables created here. They limit old metadata files, as each batch adds one."""
 
 APPLICATION: Final = "stele.application"
 BATCH: Final = "stele.batch"
-"""What the summary of a snapshot says that a pipeline made."""
+"""Key of the batch number in the summary of a snapshot that a pipeline made, beside `APPLICATION`."""
 
 
 class IcebergSparkSink(SqlTable):
@@ -55,19 +55,19 @@ class IcebergSparkSink(SqlTable):
 
     @property
     def capabilities(self) -> TableCapabilities:
-        """Everything Iceberg can."""
+        """Every change that Iceberg supports."""
         return TableCapabilities(nested=True, rename=True, widens=can_widen)
 
     def load_columns(self) -> StructType | None:
-        """Its columns now, None while there is no table."""
+        """Return its columns now, or None if the table does not exist."""
         if not self._spark.catalog.tableExists(self._sql_name):
             return None
-        # the catalogue keeps tables for a while, as they were
+        # the catalogue caches tables for a while
         self._spark.catalog.refreshTable(self._sql_name)
         return self._spark.table(self._sql_name).schema
 
     def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
-        """Add the rows in one snapshot that carries the batch; see `Sink`."""
+        """Append the rows in one snapshot that carries the batch number; see `Sink`."""
         columns = self._require_columns()
         if self._newest_batch(application) >= batch or rows.isEmpty():
             return
@@ -76,7 +76,7 @@ class IcebergSparkSink(SqlTable):
         writer.option(f"snapshot-property.{BATCH}", str(batch)).append()
 
     def _newest_batch(self, application: str) -> int:
-        """Return the application's newest batch in the table, by its metadata; -1 for none."""
+        """Return the application's newest batch in the snapshots of the table; -1 for none."""
         snapshots = self._spark.table(f"{self._sql_name}.`snapshots`").where(
             f"summary[{quote_string(APPLICATION)}] = {quote_string(application)}"
         )

@@ -1,13 +1,13 @@
-"""Parquet tables of Spark's own session catalogue, a Hive metastore for one: exactly once without transactions.
+"""Parquet tables of Spark's session catalogue, such as a Hive metastore, written exactly once without transactions.
 
-Rows are written by Spark into a hidden folder of the batch. A list of its files is the commit: it appears whole or not
-at all. Then the files are moved to where readers look, under names that follow from application and batch. Whoever dies
-on the way leaves a list whose files can be moved by anybody who comes next, or no list, and then the folder is nothing.
+Spark writes the rows into a hidden folder of the batch. A list of its files is the commit: it appears atomically. Then
+the files are moved into the table's folder, under names made from application and batch. After a crash there is either
+a list, and the next writer moves its files, or no list, and the next writer deletes the hidden folder.
 
     <location>/stele-<application>-<batch>-<number>.snappy.parquet     what readers see
     <location>/_stele/<application>/<batch>/part-….parquet             written, not yet in the table
     <location>/_stele/<application>/<batch>.json                       the list, of the newest batch only
-    <location>/_stele/columns/<number>.json                            the columns, where the catalogue may forget them
+    <location>/_stele/columns/<number>.json                            the columns, where the catalogue may lose them
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 HIDDEN: Final = "_stele"
-"""Our folder in the table's. Spark and Hive pass over names that begin like that."""
+"""Name of Stele's folder in the table's folder. Spark and Hive ignore names that begin with an underscore."""
 
 CATALOG: Final = "spark_catalog"
 HIVE: Final = "spark.sql.catalogImplementation"
@@ -77,11 +77,14 @@ class ParquetSink(SqlTable):
 
     @property
     def capabilities(self) -> TableCapabilities:
-        """Columns are found by their names, so none is renamed; Spark reads old files in wider types."""
+        """Columns are matched by name, so none can be renamed; Spark can read old files in wider types."""
         return TableCapabilities(nested=True, rename=False, widens=can_widen)
 
     def load_columns(self) -> StructType | None:
-        """Its columns now, from the catalogue; no file is listed. Raises `Invalid` if partitioned or no Parquet."""
+        """Return its columns from the catalogue, without listing files.
+
+        Raises `Invalid` for a partitioned table, and for a table that is not Parquet.
+        """
         from pyspark.sql.types import StructType
 
         table = self._load_metadata()
@@ -92,13 +95,13 @@ class ParquetSink(SqlTable):
         return columns
 
     def read_table(self) -> DataFrame:
-        """Return the table, with what other sessions have written. Raises `NotFound` while there is none."""
+        """Return the table, including rows that other sessions wrote. Raises `NotFound` if it does not exist."""
         self._require_columns()
         self._refresh_table()
         return super().read_table()
 
     def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
-        """Stage the rows, list their files, move them in; see the module and `Sink`."""
+        """Stage the rows, write the list of their files, and move the files into the table; see module and `Sink`."""
         columns, folder = self._require_columns(), self._table_folder()
         home = f"{HIDDEN}/{quote(application, safe='')}"
         if self._publish_staged(folder, home) >= batch or rows.isEmpty():
@@ -111,7 +114,7 @@ class ParquetSink(SqlTable):
         self._publish_staged(folder, home)
 
     def _publish_staged(self, folder: HadoopFolder, home: str) -> int:
-        """Move in what is listed and not yet moved; the newest batch that is in the table, -1 for none."""
+        """Move listed files that are not moved yet. Return the newest batch in the table, -1 for none."""
         listed = sorted(int(name.removesuffix(".json")) for name in folder.list_names(home) if name.endswith(".json"))
         if not listed:
             return -1
@@ -121,7 +124,7 @@ class ParquetSink(SqlTable):
             names = json.loads(folder.read_text(f"{home}/{newest}.json"))
             application = home.rpartition("/")[2]
             for number, name in enumerate(names):
-                # one that is not there was moved before, perhaps to be replaced by another writer since
+                # a missing file was moved before; another writer may have replaced it since
                 if name in staged:
                     self._move_file(
                         folder, f"{home}/{newest}/{name}", f"stele-{application}-{newest}-{number:05}", name
@@ -134,7 +137,10 @@ class ParquetSink(SqlTable):
 
     @staticmethod
     def _move_file(folder: HadoopFolder, path: str, to: str, name: str) -> None:
-        """Move a file in, with the ending of its name. Where moving is copying, it may be there already."""
+        """Move a file into the table, unless it is there. The file name's suffix is kept.
+
+        On file systems where a move is a copy, the file can be there already.
+        """
         target = f"{to}.{name.partition('.')[2]}"
         if not folder.exists(target):
             folder.move_file(path, target)
@@ -150,7 +156,7 @@ class ParquetSink(SqlTable):
             self._save_columns(self._require_columns())
 
     def _add_and_widen(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
-        """Columns at the top could be added with SQL; the catalogue's own call takes nested and wider ones, too."""
+        """Change the columns by a call of the catalogue. SQL can only add columns at the top level."""
         columns = change_schema(self._require_columns(), changes, wanted)
         if self._given:
             self._save_columns(columns)
@@ -171,7 +177,7 @@ class ParquetSink(SqlTable):
         return get_java_session(self._spark).sessionState().catalog()
 
     def _load_metadata(self) -> Any:
-        """Return what the catalogue knows of the table, None when there is none."""
+        """Return the catalogue's metadata of the table, or None if the table does not exist."""
         if not self._spark.catalog.tableExists(self._sql_name) and not self._restore_table():
             return None
         table = self._session_catalog.getTableMetadata(self._ident)
@@ -187,11 +193,11 @@ class ParquetSink(SqlTable):
         return HadoopFolder(self._spark, str(get_jvm(self._spark).org.apache.hadoop.fs.Path(location).toString()))
 
     def _refresh_table(self) -> None:
-        """Let this session look for files again; REFRESH TABLE would look at once, through all of them."""
+        """Make this session list the files again at the next read. REFRESH TABLE would list them all at once."""
         self._session_catalog.refreshTable(self._ident)
 
     def _save_columns(self, columns: StructType) -> None:
-        """Write the columns into the table's folder: a catalogue in memory is gone with its session, files are not."""
+        """Write the columns into the table's folder, because an in-memory catalogue loses them with its session."""
         folder, home = HadoopFolder(self._spark, self._given), f"{HIDDEN}/columns"
         known = sorted(folder.list_names(home))
         number = int(known[-1].removesuffix(".json")) + 1 if known else 0
@@ -200,7 +206,7 @@ class ParquetSink(SqlTable):
             folder.delete_path(f"{home}/{old}")
 
     def _restore_table(self) -> bool:
-        """Whether the table's folder knew the columns, and the catalogue now does again."""
+        """Create the table again from the columns in its folder. Return whether they were there."""
         from pyspark.sql.types import StructType
 
         if not self._given:

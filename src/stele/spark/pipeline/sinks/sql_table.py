@@ -1,6 +1,6 @@
-"""Tables that a Spark session creates and alters with SQL, and what they need of the session's JVM.
+"""Tables that a Spark session creates and alters with SQL, and access to the session's JVM.
 
-The JVM serves what PySpark has no call for, such as files through Hadoop's file systems.
+The JVM is used where PySpark has no API, such as files through Hadoop's file systems.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def get_jvm(spark: SparkSession) -> Any:
-    """Its packages. Raises `Invalid` for a session of Spark Connect, which has none here."""
+    """Return the JVM's packages. Raises `Invalid` for a Spark Connect session, which has no local JVM."""
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         raise Invalid("tables of this kind cannot be written through Spark Connect: use a classic session")
@@ -37,7 +37,7 @@ def get_jvm(spark: SparkSession) -> Any:
 
 
 def get_java_session(spark: SparkSession) -> Any:
-    """Return the session as the JVM knows it."""
+    """Return the JVM's object of the session."""
     return spark._jsparkSession  # noqa: SLF001 - PySpark has no other way
 
 
@@ -48,7 +48,7 @@ def require_class(spark: SparkSession, name: str, advice: str) -> None:
 
 
 class HadoopFolder:
-    """A folder, which need not exist; paths are below it."""
+    """A folder that need not exist; all paths are relative to it."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._jvm = get_jvm(spark)
@@ -60,11 +60,11 @@ class HadoopFolder:
         return f"{self.path}/{path}" if path else self.path
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder."""
+        """Return whether there is such a file or folder."""
         return bool(self._files.exists(self._java_path(path)))
 
     def list_names(self, path: str, *, folders: bool = False) -> list[str]:
-        """Return the names of the files in a folder, or of the folders in it, sorted; none when there is no folder."""
+        """Return the sorted names of the files in a folder, or of its subfolders; empty if there is no folder."""
         if not self.exists(path):
             return []
         statuses = self._files.listStatus(self._java_path(path))
@@ -79,7 +79,7 @@ class HadoopFolder:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """Write a small file that is not there yet; it appears whole or not at all."""
+        """Write a small new file atomically."""
         folder, _, name = path.rpartition("/")
         draft = f"{folder}/.{name}.{uuid4()}".lstrip("/")
         stream = self._files.create(self._java_path(draft), False)
@@ -88,7 +88,7 @@ class HadoopFolder:
         self.move_file(draft, path)
 
     def move_file(self, path: str, to: str) -> None:
-        """Give a file another path, at which there is nothing yet. Raises `OSError` when that fails."""
+        """Move a file to a path that does not exist yet. Raises `OSError` when that fails."""
         if not self._files.rename(self._java_path(path), self._java_path(to)):
             raise OSError(f"{self.full_path(path)} cannot be renamed to {self.full_path(to)}")
 
@@ -101,38 +101,38 @@ class HadoopFolder:
 
 
 MAX_ATTEMPTS: Final = 5
-"""How often a change of columns is tried when other writers come first."""
+"""How often a change of columns is tried when other writers commit first."""
 
 
 class SqlTable(ABC):
-    """One table. sql_name is its name for SQL, quoted."""
+    """One table. `sql_name` is its quoted name for SQL."""
 
     def __init__(self, spark: SparkSession, name: str, sql_name: str) -> None:
         self._spark, self._name, self._sql_name = spark, name, sql_name
 
     @property
     def name(self) -> str:
-        """`namespace.table`."""
+        """Name of the table, `namespace.table`."""
         return self._name
 
     @property
     @abstractmethod
     def capabilities(self) -> TableCapabilities:
-        """Which changes it can take."""
+        """The changes that the table supports."""
 
     @abstractmethod
     def load_columns(self) -> StructType | None:
-        """Its columns now, None while there is no table."""
+        """Return its columns now, or None if the table does not exist."""
 
     @abstractmethod
     def _create_table(self, columns: str) -> None:
-        """Make the table with these columns, unless it is there."""
+        """Create the table with these columns, unless it exists."""
 
     def apply_changes(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
         """Create the table, or rename, widen and add columns; see `Sink`."""
         if any(change.kind == "create" for change in changes):
             self._create_table(format_columns(wanted))
-            # another writer may have made it, with other columns
+            # another writer may have created it, with other columns
             changes = plan_changes(self._require_columns(), wanted, self.capabilities, renames="add")
             clash = next((change for change in changes if change.kind == "clash"), None)
             if clash is not None:
@@ -144,10 +144,10 @@ class SqlTable(ABC):
                 return
             except Conflict:
                 if not left or before == self._require_columns():
-                    raise  # nobody else was there, so it would fail again
+                    raise  # no other writer changed the table, so it would fail again
 
     def read_table(self) -> DataFrame:
-        """Return the table. Raises `NotFound` while there is none."""
+        """Return the table. Raises `NotFound` if it does not exist."""
         self._require_columns()
         return self._spark.table(self._sql_name)
 
@@ -159,7 +159,7 @@ class SqlTable(ABC):
 
     def _alter_table(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
         for change in changes:
-            # each on its own: the next one may be inside of the column that has got its name just now
+            # one statement each, as the next rename can be inside the column that was just renamed
             if change.kind == "rename" and not is_applied(change, self._require_columns(), wanted):
                 self._rename_column(change)
         has = self._require_columns()
@@ -202,9 +202,9 @@ class SqlTable(ABC):
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """Return what PySpark raises for what its JVM refuses.
+    """Return the exception classes that PySpark raises for errors of its JVM.
 
-    That is PySpark's own errors, and the JVM's where PySpark has no class for them.
+    They are PySpark's own classes, and the JVM's where PySpark has no class of its own.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -227,24 +227,24 @@ def error_condition(spark: SparkSession, error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return what Spark says, without its plans and stacks."""
+    """Return the first line of Spark's error message, without its plans and stack traces."""
     java = getattr(error, "java_exception", None)
     return (str(error) if java is None else str(java.getMessage())).partition("\n")[0]
 
 
 def format_properties(properties: dict[str, str]) -> str:
-    """Return what stands between the parentheses of TBLPROPERTIES."""
+    """Return the text between the parentheses of TBLPROPERTIES."""
     return ", ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in properties.items())
 
 
 def quote_string(text: str) -> str:
-    """Return a string for SQL."""
+    """Return the text as a quoted string literal of SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def format_type(type_: DataType) -> str:
-    """Return the type as SQL takes it, with any names of fields."""
+    """Return the type in SQL syntax, with field names quoted."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     match type_:
@@ -263,20 +263,20 @@ def format_type(type_: DataType) -> str:
 
 
 def format_columns(schema: StructType) -> str:
-    """Return what stands between the parentheses of CREATE TABLE."""
+    """Return the text between the parentheses of CREATE TABLE."""
     return ", ".join(
         f"{quote_path([field.name])} {format_type(field.dataType)}{format_comment(field)}" for field in schema.fields
     )
 
 
 def format_comment(column: StructField) -> str:
-    """Return the comment of a column as it stands behind its type in SQL, "" without one."""
+    """Return the comment clause of a column that follows its type in SQL, "" without a comment."""
     comment = comment_of(column)
     return f" COMMENT {quote_string(comment)}" if comment else ""
 
 
 def add_missing_columns(rows: DataFrame, columns: StructType) -> DataFrame:
-    """Return the rows in the table's order, with nulls for top-level columns that the table gained since."""
+    """Return the rows in the table's column order, with nulls for top-level columns that the table gained since."""
     from pyspark.sql import functions as f
 
     if rows.columns == columns.names:
