@@ -159,7 +159,7 @@ def make_drift() -> DriftReport:
             "note",
             "string",
             "It is null in all 9,310 places it could be in.",
-            "Find out whether anybody still writes it.",
+            "Find out whether a producer still writes it.",
             9_310,
             ("2",),
         ),

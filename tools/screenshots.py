@@ -116,7 +116,7 @@ FORMS: Final[Mapping[str, FilledForm]] = MappingProxyType(
         "evolve-refused": FilledForm("/ui/subjects/address/register", {"schema": _REFUSED_ADDRESS}, "Check"),
         "check-refused": FilledForm("/ui/check?subject=address", {"schema": _REFUSED_ADDRESS}, "Check"),
         "policy-preview": FilledForm(f"/ui/subjects/{SUBJECT}/policy", {"policy": "FULL_TRANSITIVE"}, "Preview"),
-        "bulk-deleted": FilledForm("/ui/subjects?q=sensor-0", {}, "Change or save those chosen"),
+        "bulk-deleted": FilledForm("/ui/subjects?q=sensor-0", {}, "Change or save the selected subjects"),
         "transfer-plan": FilledForm("/ui/transfer", {"dump": "/ui/transfer/download"}, "Compare"),
         "login-refused": FilledForm("/ui/login", {"user": "ann", "password": "wrong"}, "Log in"),
     }

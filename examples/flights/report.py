@@ -51,6 +51,6 @@ class Report:
     def conclude(self) -> bool:
         """Print the last line and return whether every check passed."""
         seconds = time.monotonic() - self._started
-        verdict = f"[bold red]{self._failed} checks failed" if self._failed else "[bold green]every check held"
+        verdict = f"[bold red]{self._failed} checks failed" if self._failed else "[bold green]all checks passed"
         self.console.print(f"\n{verdict}[/] ({self._held} of {self._held + self._failed}, {seconds:.0f} s)")
         return not self._failed

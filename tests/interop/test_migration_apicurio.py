@@ -66,7 +66,7 @@ def test_apicurio_moves(apicurio: httpx.Client, tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert (report["versions"], report["same"], report["differences"], report["refused"]) == (6, 6, [], [])
     assert report["notes"] == [
-        "gone version 1 is listed as deleted and not shown: it stays behind",
+        "gone version 1 is listed as deleted but cannot be read: it is not imported",
         "the source serves no DEK registry",
         "the source serves no associations",
         "the source serves no exporters",

@@ -87,7 +87,7 @@ def test_an_empty_topic_is_an_empty_registry(broker: str, single: str) -> None:
 
 def test_topics_of_several_partitions(broker: str, new_topic: str) -> None:
     """A topic with several partitions is refused, because its records have no total order."""
-    with pytest.raises(InvalidRequest, match="has 4 partitions; that of a registry has one"):
+    with pytest.raises(InvalidRequest, match="has 4 partitions; the topic of a registry has one"):
         list(topics.read_topic(broker, new_topic))
 
 

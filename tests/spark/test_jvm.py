@@ -192,7 +192,7 @@ def test_rows_that_do_not_fit_are_named(spark: SparkSession, registry: LocalRegi
     for wrong, message in (
         ("3000000000L AS i", "i: 3000000000 does not fit an int"),
         ("'B' AS e", "e: the enum does not have this symbol"),
-        ("'nothing' AS u", "u: is no UUID"),
+        ("'nothing' AS u", "u: is not a UUID"),
         ("array(1, null) AS l", r"l\[\]: null where the schema does not allow it"),
         ("cast(null AS double) AS d", "d: null where the schema does not allow it"),
     ):

@@ -86,7 +86,7 @@ def test_columns_and_rows_that_do_not_fit(spark: SparkSession, registry: LocalRe
     deep = "named_struct('v', 1, 'd', '1', 'next', named_struct('v', 2))"
     with pytest.raises(EncodeError, match=r"next\.next is not in the schema"):
         to_registry(spark.range(1).selectExpr("1 AS v", f"{deep} AS next", "'1' AS d"), **options)
-    for text, message in (("x", "is no number"), ("1.5", "behind the point"), ("9" * 41, "more than 40 digits")):
+    for text, message in (("x", "is not a number"), ("1.5", "behind the point"), ("9" * 41, "more than 40 digits")):
         df = to_registry(spark.range(1).selectExpr("1 AS v", f"'{text}' AS d"), **options)
         with pytest.raises(SparkRuntimeException, match=f"d: .*{message}"):
             df.collect()

@@ -433,7 +433,7 @@ def test_insert_fills_the_files_other_columns(
         ({"path": "x", "update-mode": "upsert"}, "the option 'update-mode' is append"),
         ({"path": ".", "starting": "latest", "subject": SUBJECT}, "starting works for Kafka topics only"),
         ({"topic": "a"}, "the option 'topic' needs a broker"),
-        ({}, "nothing says where the records of 's' are"),
+        ({}, "the location of the records of 's' are"),
         ({"path": ".", "wire": "pigeon", "subject": SUBJECT}, "there is no wire 'pigeon'"),
         ({"path": ".", "engine": "steam", "subject": SUBJECT}, "there is no engine 'steam'"),
     ],

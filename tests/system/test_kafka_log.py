@@ -301,7 +301,9 @@ async def test_messages_of_a_newer_release(broker: str, topic: str, url: str) ->
     assert [entry.record for entry in await read_all(log)] == [b"a", b"b"]
     producer.produce(topic, key=b'{"keytype":"RECORDS","seq":3,"magic":2,"new":true}', value=b"?")
     producer.flush()
-    with pytest.raises(StoreError, match="messages of layout 2, this program knows layout 1: use a newer Stele"):
+    with pytest.raises(
+        StoreError, match="messages of layout 2, but this program knows only layout 1: use a newer Stele"
+    ):
         await log.head()
     await log.close()
     with pytest.raises(StoreError, match="use a newer Stele"):

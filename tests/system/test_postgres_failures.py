@@ -144,11 +144,11 @@ def test_the_disk_of_the_database_is_full(small_disk: Path, tmp_path: Path) -> N
                     break
                 written.append(answer.body["id"])
             assert answer.body["error_code"] == 50001, answer
-            assert "has no room left on its disk" in answer.body["message"]
+            assert "has no space left on its disk" in answer.body["message"]
             assert call(f"{node.url}/subjects/s/versions").body == list(range(1, len(written) + 1))
             ready = call(f"{node.url}/health/ready")
             assert ready.status == 503
-            assert "has no room left on its disk" in ready.body["reason"]
+            assert "has no space left on its disk" in ready.body["reason"]
             ballast.unlink()
             _until(lambda: _register(node.url, 1000, 20_000).status == 200)
             _until(lambda: call(f"{node.url}/health/ready").status == 200)

@@ -109,7 +109,7 @@ async def test_an_older_release_stops_at_a_record_of_a_newer_one(kind: str, tmp_
         log = await open_log(store)
         await _append(log, record)
         head = await log.head()
-        refused = f"Record {head} of the log is of a newer release: {reason}; upgrade this node"
+        refused = f"Record {head} of the log was written by a newer release: {reason}; upgrade this node"
         assert _register(old.url, "after") == 503
         answer = call(f"{old.url}/subjects")
         assert (answer.status, answer.body) == (503, {"error_code": 503, "message": refused})

@@ -62,7 +62,7 @@ def parse_descriptor(text: bytes) -> TableSchema:
     """Return the schema of a descriptor. Raises `MalformedSchema` with line and column, or with a JSON Pointer."""
     document = decode_json(text)
     if not isinstance(document, dict):
-        raise _malformed_error("#", "the descriptor is no object", "an object with `fields`")
+        raise _malformed_error("#", "the descriptor must be a JSON object", "an object with `fields`")
     fields = document.get("fields")
     if not isinstance(fields, list) or not fields:
         raise _malformed_error("#/fields", "there are no fields", "a list of at least one field")
@@ -73,7 +73,7 @@ def parse_descriptor(text: bytes) -> TableSchema:
             raise _malformed_error(f"#/fields/{index}/name", f"the name {column.name!r} is there twice", "another name")
         seen.add(column.name)
     if not _list_texts(document.get("missingValues", [])):
-        raise _malformed_error("#/missingValues", "missing values are texts", "a list of strings")
+        raise _malformed_error("#/missingValues", "missingValues must be a list of strings", "a list of strings")
     key = document.get("primaryKey", [])
     keys = [key] if isinstance(key, str) else key
     if not _list_texts(keys) or not seen.issuperset(keys):

@@ -15,10 +15,10 @@ from stele.core.access import ANYBODY, AccessRule
 from stele.core.access_rule_text import parse_resource_words, parse_rule_words, print_rule, print_words
 from stele.service.access_rules import AccessExplanation, AccessRuleInfo, RuleList
 
-app = typer.Typer(help="Who may do what in a registry.", no_args_is_help=True)
+app = typer.Typer(help="List, add and remove access rules, and explain decisions.", no_args_is_help=True)
 
 PrincipalName = Annotated[str, typer.Argument(metavar="USER", help="A name, user:NAME, group:NAME, or * for anybody.")]
-Operations = Annotated[str, typer.Argument(help="Operations and roles, with commas between them: writer,delete.")]
+Operations = Annotated[str, typer.Argument(help="Operations and roles, separated by commas: writer,delete.")]
 ResourceWords = Annotated[
     list[str],
     typer.Argument(
@@ -26,7 +26,9 @@ ResourceWords = Annotated[
         help="registry, namespace NAME, subject NAME [in NAMESPACE] or key NAME; * and ? are wildcards.",
     ),
 ]
-DenyOption = Annotated[bool, typer.Option("--deny", help="A rule that denies; it beats all that allow.")]
+DenyOption = Annotated[
+    bool, typer.Option("--deny", help="Make a rule that denies. It takes precedence over all rules that allow.")
+]
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,10 @@ def list_rules(registry: RegistryOptions, output: OutputOption = Output.TEXT) ->
 def explain(
     registry: RegistryOptions,
     principal: PrincipalName,
-    operation: Annotated[str, typer.Argument(help="One operation, such as register.")],
+    operation: Annotated[str, typer.Argument(help="Operation, such as register.")],
     resource: ResourceWords,
     group: Annotated[list[str] | None, typer.Option(help="A group of the user; repeatable.")] = None,
-    host: Annotated[str, typer.Option(help="Address that the request would come from.")] = "",
+    host: Annotated[str, typer.Option(help="Address that the request comes from.")] = "",
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print whether a user may perform an operation, and which rule decides. The exit code is 1 if it is denied."""

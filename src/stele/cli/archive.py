@@ -35,7 +35,10 @@ def export_archive(
     store: StoreOption = None,
     as_of: Annotated[
         str,
-        typer.Option("--as-of", help="With --store: as it was at a record, or a time such as 2026-11-23T10:00:00Z."),
+        typer.Option(
+            "--as-of",
+            help="With --store: the state at the number of a record, or at a time such as 2026-11-23T10:00:00Z.",
+        ),
     ] = "",
     force: ForceOption = False,
     level: Levels = [],  # noqa: B006 - typer copies it
@@ -72,14 +75,12 @@ def export_archive(
 
 @expand_dataclass
 def import_archive(
-    file: Annotated[Path, typer.Argument(help="An archive that `stele export` wrote; - for standard input.")],
+    file: Annotated[Path, typer.Argument(help="Archive written by `stele export`; - for standard input.")],
     registry: RegistryOptions,
     store: StoreOption = None,
     merge: Annotated[
         bool,
-        typer.Option(
-            "--merge", help="With --store: into a registry that has a history of its own, as --registry does."
-        ),
+        typer.Option("--merge", help="With --store: import into a registry that is not empty, as --registry does."),
     ] = False,
     dry_run: DryRun = False,
     verify: VerifyOnly = False,
@@ -117,7 +118,7 @@ def _print_report(contents: ArchiveContents, done: Restoration, output: Output) 
         return
     there = contents.records - done.missing
     console.print(
-        f"{there} of {contents.records} records are there"
+        f"{there} of {contents.records} records exist"
         + (f", {done.erasable} with texts purged since" if done.erasable else "")
         + (f"; the store is {done.ahead} records ahead" if done.ahead else "")
         + f"; SHA-256 {contents.sha256}",

@@ -51,8 +51,8 @@ def verify(files: FilesArgument, key: KeyOption = "", output: OutputOption = Out
 @app.command("show")
 def show(
     files: FilesArgument,
-    actor: Annotated[str, typer.Option("--actor", help="Only what this caller did.")] = "",
-    kind: Annotated[str, typer.Option("--kind", help="Only entries of this kind: refused, registered …")] = "",
+    actor: Annotated[str, typer.Option("--actor", help="Print only entries of this caller.")] = "",
+    kind: Annotated[str, typer.Option("--kind", help="Print only entries of this kind: refused, registered …")] = "",
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print the entries of files, oldest first."""

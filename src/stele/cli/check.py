@@ -43,7 +43,7 @@ ReferenceOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=FILE",
-        help="A schema that others refer to; with --subject also NAME=SUBJECT:VERSION. Repeatable.",
+        help="NAME=FILE of a schema that others refer to; with --subject also NAME=SUBJECT:VERSION. Repeatable.",
     ),
 ]
 
@@ -63,15 +63,18 @@ def check(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE; else that of the subject or schemas.toml."
+            help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE. Default: the policy"
+            " of the subject or of schemas.toml."
         ),
     ] = None,
     ruleset: Annotated[
         str | None,
-        typer.Option(help="Ruleset of the format, its default unless given; NAME@VERSION for one that never changes."),
+        typer.Option(
+            help="Ruleset of the format. NAME@VERSION fixes its version. Default: the default ruleset of the format."
+        ),
     ] = None,
     undecided: Annotated[
-        WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
+        WhenUndecided, typer.Option(help="What to do if no rule can decide. If allowed, it is a warning.")
     ] = WhenUndecided.REFUSE,
     allow_first: Annotated[
         bool, typer.Option("--allow-first", help="Succeed if the schemas are valid and have no earlier version.")

@@ -104,7 +104,7 @@ class RegistryOptions:
         typer.Option(
             "--user",
             metavar="NAME[:PASSWORD]",
-            help="User name (STELE_USER); the password from STELE_PASSWORD, or asked for.",
+            help="User name (STELE_USER). The password is read from STELE_PASSWORD, or prompted for.",
             rich_help_panel=REGISTRY_PANEL,
         ),
     ] = None
@@ -132,7 +132,7 @@ class RegistryOptions:
         typer.Option(
             "--client-key",
             metavar="FILE",
-            help="Its key, if in another file (STELE_CLIENT_KEY).",
+            help="Key of the client certificate, if it is in another file (STELE_CLIENT_KEY).",
             rich_help_panel=REGISTRY_PANEL,
         ),
     ] = None

@@ -32,7 +32,9 @@ from stele.service import convert as service
 from stele.service.convert import ConvertAnswer, ConvertRequest, SchemaRequest
 
 ReferenceOption = Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the file refers to.")]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 when some data have no place.")]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 if the target cannot represent some of the data.")
+]
 
 
 def convert(
@@ -71,7 +73,9 @@ def infer(
     to: ToOption = None,
     force: ForceOption = False,
     texts: Annotated[bool, typer.Option("--texts", help="Leave dates, timestamps and UUIDs in text as text.")] = False,
-    enumerations: Annotated[int, typer.Option(help="Most symbols of an enumeration; 0 makes none.")] = 0,
+    enumerations: Annotated[
+        int, typer.Option(help="Maximum number of symbols of an enumeration; 0 creates no enumerations.")
+    ] = 0,
     strict: StrictOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -207,4 +211,4 @@ def _parse_values(text: str) -> Any:
 
 
 def _print_refusal(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")

@@ -26,13 +26,18 @@ class Recorded:
     """Options that record a census in the registry."""
 
     record: Annotated[
-        bool, typer.Option("--record", help="Tell the registry, which warns whoever deletes a version that was seen.")
+        bool,
+        typer.Option(
+            "--record", help="Record the result in the registry, which then warns before a version in use is deleted."
+        ),
     ] = False
     place: Annotated[
         str,
-        typer.Option("--place", help="What was counted, as the registry knows it: topic orders …; --data if empty."),
+        typer.Option(
+            "--place", help='Name of the place in the registry, such as "topic orders". Default: the value of --data.'
+        ),
     ] = ""
-    part: Annotated[bool, typer.Option("--part", help="The data are a part of the place only.")] = False
+    part: Annotated[bool, typer.Option("--part", help="The data are only a part of the place.")] = False
 
     def record_census(self, census: Census, stored: Stored) -> None:
         """Record the census if --record is given. Raises `InvalidRequest`, and what `record_usage` raises."""
@@ -41,7 +46,7 @@ class Recorded:
 
         if not self.record:
             if self.place or self.part:
-                raise InvalidRequest("--place and --part say what to record: they need --record")
+                raise InvalidRequest("--place and --part need --record")
             return
         place = self.place or (f"table {stored.data}" if stored.data_format == TABLE else stored.data)
         record_usage(census, place, stored.registry_like, whole=not self.part)
@@ -55,7 +60,7 @@ def census(
     subject: SubjectsOption = None,
     timestamp: TimeOption = None,
     fields: Annotated[
-        bool, typer.Option("--fields/--no-fields", help="Decode records to count fields, or only look at frames.")
+        bool, typer.Option("--fields/--no-fields", help="Decode records to count fields, or read only their frames.")
     ] = True,
 ) -> None:
     """Count schema ids, versions and fields in stored records, and report which versions may be deleted.
@@ -90,17 +95,25 @@ def backtest(
     schema: Annotated[Path, typer.Argument(help="File with the proposed schema; - for standard input.")],
     stored: Stored,
     report: ReportOptions,
-    subject: Annotated[list[str], typer.Option("--subject", help="The subject it is for; further ones are mixed in.")],
-    ruleset: Annotated[str, typer.Option("--ruleset", help="Rules to compare by; the format's default.")] = "",
+    subject: Annotated[
+        list[str],
+        typer.Option(
+            "--subject", help="Subject of the proposed schema. Further subjects are those of other records in the data."
+        ),
+    ],
+    ruleset: Annotated[
+        str, typer.Option("--ruleset", help="Ruleset to compare by. Default: the default ruleset of the format.")
+    ] = "",
     undecided: Annotated[
-        WhenUndecided, typer.Option("--undecided", help="What to do where no rule can decide.")
+        WhenUndecided, typer.Option("--undecided", help="What to do if no rule can decide.")
     ] = WhenUndecided.REFUSE,
     sample: SampleOption = 1.0,
     position: Annotated[
-        list[str] | None, typer.Option("--position", help="Column that tells where a record is; repeatable.")
+        list[str] | None,
+        typer.Option("--position", help="Column that locates a record, such as its offset; repeatable."),
     ] = None,
     allow_damaged: Annotated[
-        bool, typer.Option("--allow-damaged", help="Pass in spite of records that their own schema does not read.")
+        bool, typer.Option("--allow-damaged", help="Pass even if some records cannot be read by their own schema.")
     ] = False,
 ) -> None:
     """Test a proposed schema on stored records: by the rules, and by decoding them.
@@ -140,7 +153,7 @@ def drift(
     report: ReportOptions,
     subject: SubjectsOption = None,
     sample: SampleOption = 1.0,
-    least: Annotated[int, typer.Option("--least", help="Values below which nothing is said about a type.")] = 20,
+    least: Annotated[int, typer.Option("--least", help="Minimum number of values for a statement about a type.")] = 20,
 ) -> None:
     """Find what schemas allow and stored records never use: fields never set, symbols never written, types too wide.
 

@@ -59,17 +59,24 @@ class By(StrEnum):
 
 
 WhereOption = Annotated[
-    str, typer.Option("--where", help="Which ones, a condition of SQL: \"code = 'UNKNOWN_SCHEMA_ID' AND batch > 10\".")
+    str,
+    typer.Option(
+        "--where", help="SQL condition that selects dead letters: \"code = 'UNKNOWN_SCHEMA_ID' AND batch > 10\"."
+    ),
 ]
 
 
 def list_dead_letters(
     file: FileArgument,
     where: WhereOption = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 20,
-    by: Annotated[By | None, typer.Option("--by", help="Count them by this, instead of listing them.")] = None,
-    replayed: Annotated[bool, typer.Option("--all", help="Those that became rows since, too.")] = False,
-    output: Annotated[ListShape, typer.Option("--output", "-o", help="Shape of the list.")] = ListShape.TEXT,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of dead letters, newest first.")] = 20,
+    by: Annotated[
+        By | None, typer.Option("--by", help="Count dead letters by this column, instead of listing them.")
+    ] = None,
+    replayed: Annotated[
+        bool, typer.Option("--all", help="Include dead letters that were written to the table since.")
+    ] = False,
+    output: Annotated[ListShape, typer.Option("--output", "-o", help="Format of the list.")] = ListShape.TEXT,
 ) -> None:
     """List records that could not be decoded: their position, the reason, and their first bytes.
 

@@ -53,30 +53,35 @@ def diff(
     old: Annotated[
         str,
         typer.Argument(
-            help="File with the old schema; with --registry SUBJECT@VERSION. With --against or --subject: the new one."
+            help="File with the old schema; with --registry: SUBJECT@VERSION. With --against or"
+            " --subject: the new schema."
         ),
     ],
     registry: RegistryOptions,
     new: Annotated[
-        str | None, typer.Argument(help="File with the new schema; with --registry SUBJECT@VERSION.")
+        str | None, typer.Argument(help="File with the new schema; with --registry: SUBJECT@VERSION.")
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|FOLDER|FOLDER#REF",
-            help="Where the old version is: a file, a folder, or a git commit such as .git#main.",
+            help="Location of the old version: a file, a folder, or a git commit such as .git#main.",
         ),
     ] = None,
     subject: Annotated[
         str | None,
-        typer.Option(help="Compare with its newest version in the registry.", autocompletion=complete_subject),
+        typer.Option(
+            help="Compare with the newest version of this subject in the registry.", autocompletion=complete_subject
+        ),
     ] = None,
-    ruleset: Annotated[str | None, typer.Option(help="Ruleset of the format; its default unless given.")] = None,
+    ruleset: Annotated[
+        str | None, typer.Option(help="Ruleset of the format. Default: the default ruleset of the format.")
+    ] = None,
     undecided: Annotated[
-        WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
+        WhenUndecided, typer.Option(help="What to do if no rule can decide. If allowed, it is a warning.")
     ] = WhenUndecided.REFUSE,
     schema_format: FormatOption = None,
-    reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema both refer to.")] = None,
+    reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema that both refer to.")] = None,
     text: Annotated[
         bool, typer.Option("--text", help="Print the unified diff of the normalised texts as well.")
     ] = False,
@@ -189,7 +194,7 @@ def _parse_version(text: str) -> tuple[str, int]:
 
 def _print_answer(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None:
     if not answer.changes:
-        console.print(f"{escape(old)} and {escape(new)} say the same.", highlight=False)
+        console.print(f"{escape(old)} and {escape(new)} have the same content.", highlight=False)
     else:
         table = Table("change", "new reads old", "old reads new", box=None, pad_edge=False)
         table.columns[0].overflow = "fold"
@@ -197,7 +202,7 @@ def _print_answer(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None
             table.add_row(_change_line(change), *(_verdict_cell(change, direction, answer) for direction in Direction))
         console.print(table)
     if not answer.complete:
-        console.print("[yellow]One of the schemas declares more than is compared: the list has an end.[/]")
+        console.print("[yellow]A schema is too large: only a part of it was compared.[/]")
     for change in answer.changes:
         _print_findings(change)
     if answer.ruleset and answer.changes:

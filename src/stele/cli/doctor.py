@@ -35,8 +35,12 @@ _WRONG_CLOCK_SECONDS: Final = 60.0
 @expand_dataclass
 def doctor(
     registry: RegistryOptions,
-    store: Annotated[str | None, typer.Option(help="The store to look at; that of the settings unless given.")] = None,
-    config: Annotated[Path | None, typer.Option(help="The server's TOML file; ./stele.toml if it is there.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="URL of the store to examine. Default: the store of the settings.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of the server. Default: ./stele.toml if it exists.")
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Check the installation, the settings, the store and the clock; with --registry also that registry.

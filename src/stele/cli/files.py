@@ -13,7 +13,7 @@ from stele.service.check import NamedText
 
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", metavar="NAME", help="avro, protobuf, json …; by the suffix of the file unless given."),
+    typer.Option("--format", metavar="NAME", help="avro, protobuf, json … Default: from the suffix of the file."),
 ]
 ToOption = Annotated[
     Path | None, typer.Option("--to", help="File to write instead of printing; - for standard output.")
@@ -33,7 +33,7 @@ def format_of(path: Path, *others: Path) -> str:
     """
     schema_format = _SUFFIXES.get(path.suffix.lower())
     if schema_format is None:
-        raise InvalidRequest(f"{path}: the suffix tells no format; give --format")
+        raise InvalidRequest(f"{path}: the format cannot be distinguished from the suffix; give --format")
     for other in others:
         theirs = _SUFFIXES.get(other.suffix.lower(), schema_format)
         if theirs != schema_format:
@@ -53,7 +53,7 @@ def read_text(path: Path) -> str:
 def check_target(path: Path | None, *, force: bool) -> None:
     """Raise `InvalidRequest` when a file to be written is there already and may not be overwritten."""
     if path is not None and path != STDIN and not force and path.exists():
-        raise InvalidRequest(f"{path} is there already; --force overwrites it")
+        raise InvalidRequest(f"{path} already exists; --force overwrites it")
 
 
 def write_text(path: Path | None, text: str) -> None:

@@ -12,7 +12,7 @@ from stele import __version__
 def show_help(
     ctx: typer.Context,
     command: Annotated[
-        list[str] | None, typer.Argument(help="The command, such as schema get; all unless given.")
+        list[str] | None, typer.Argument(help="Command, such as schema get. Default: all commands.")
     ] = None,
 ) -> None:
     """Show the help of a command."""

@@ -45,25 +45,28 @@ def show_history(
         HistoryPicture,
         typer.Option(
             "--picture",
-            help="Versions with verdicts between neighbours; fields since when; which version reads which; references.",
+            help="story: versions and their compatibility; fields: when fields came and went;"
+            " matrix: which version reads which; neighbours: references.",
         ),
     ] = HistoryPicture.STORY,
     svg: SvgOption = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="The newest versions only, so many at most.")
+        int | None, typer.Option("--limit", min=1, help="Maximum number of versions, newest first.")
     ] = None,
     before: Annotated[
-        int | None, typer.Option("--before", min=1, help="Of the story: versions with a lower number only.")
+        int | None, typer.Option("--before", min=1, help="For story: draw only versions with a lower number than this.")
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option("--policy", help="Of the matrix: mark what this policy asks for, not the one in force."),
+        typer.Option(
+            "--policy", help="For matrix: mark the pairs that this policy checks, in place of the effective policy."
+        ),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", min=1, max=5, help="Of the neighbours: references that are followed.")
+        int | None, typer.Option("--depth", min=1, max=5, help="For neighbours: number of references to follow.")
     ] = None,
     unfold: Annotated[
-        bool, typer.Option("--unfold", help="Draw every version and every field; without, long pictures are folded.")
+        bool, typer.Option("--unfold", help="Draw every version and every field. By default long pictures are folded.")
     ] = False,
     force: ForceOption = False,
     output: OutputOption = Output.TEXT,
@@ -89,10 +92,10 @@ def show_history(
 def show_atlas(
     registry: RegistryOptions,
     namespace: Annotated[
-        str, typer.Option("--namespace", help="Name of the namespace; the default one unless given.")
+        str, typer.Option("--namespace", help="Name of the namespace. Default: the default namespace.")
     ] = "",
     svg: SvgOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="So many subjects at most.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Maximum number of subjects.")] = None,
     force: ForceOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -123,7 +126,7 @@ def _check_options(picture: HistoryPicture, *, before: int | None, policy: str |
     }
     for option, (value, needed_picture) in options.items():
         if value is not None and picture is not needed_picture:
-            raise InvalidRequest(f"{option} goes with --picture {needed_picture} only")
+            raise InvalidRequest(f"{option} needs --picture {needed_picture}")
 
 
 def _ask_registry(

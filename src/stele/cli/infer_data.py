@@ -21,24 +21,35 @@ def infer_data(
     report: ReportOptions,
     registry: RecordRegistry,
     data_format: Annotated[
-        str, typer.Option("--format", help="json (a document in each line), csv, parquet, orc, table, or another one.")
+        str,
+        typer.Option(
+            "--format",
+            help="json (one document per line), csv, parquet, orc, table, or another format that Spark reads.",
+        ),
     ] = "json",
     column: Annotated[
-        str | None, typer.Option("--column", help="A column with JSON documents; else the columns are the fields.")
+        str | None, typer.Option("--column", help="Column with JSON documents. By default the columns are the fields.")
     ] = None,
     language: Annotated[
         str, typer.Option("--as", metavar="FORMAT", help="Format of the schema: avro, json, protobuf …")
     ] = "avro",
     name: Annotated[str, typer.Option("--name", help="Full name of the record.")] = "Record",
     texts: Annotated[bool, typer.Option("--texts", help="Leave dates, timestamps and UUIDs in text as text.")] = False,
-    enumerations: Annotated[int, typer.Option("--enumerations", help="Most symbols of one; 0 makes none.")] = 0,
-    notes: Annotated[bool, typer.Option("--notes/--no-notes", help="Write what was seen into the schema.")] = True,
-    sample: Annotated[float, typer.Option("--sample", help="Part of the records that is read, up to 1.")] = 1.0,
+    enumerations: Annotated[
+        int,
+        typer.Option("--enumerations", help="Maximum number of symbols of an enumeration; 0 creates no enumerations."),
+    ] = 0,
+    notes: Annotated[
+        bool, typer.Option("--notes/--no-notes", help="Write the statistics of the data into the schema.")
+    ] = True,
+    sample: Annotated[float, typer.Option("--sample", help="Fraction of the records to read, up to 1.")] = 1.0,
     schema_to: Annotated[Path | None, typer.Option("--schema-to", help="File to write the schema to.")] = None,
     register: Annotated[
-        str, typer.Option("--register", help="Subject to register the schema in, if its policy has nothing against it.")
+        str, typer.Option("--register", help="Subject to register the schema in, if its policy allows it.")
     ] = "",
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when some of the data have no place.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if the schema cannot represent some of the data.")
+    ] = False,
 ) -> None:
     """Infer a schema that fits all records, and report how certain each part of it is.
 

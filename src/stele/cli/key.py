@@ -15,7 +15,9 @@ from stele.client.request import JSON, Effect, Request, build_path, encode_body,
 from stele.errors import InvalidRequest
 from stele.service.api_keys import ApiKeyOut, ApiKeysOut, CreatedApiKey
 
-app = typer.Typer(help="API keys, by which programs prove to a registry who they are.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create, list and revoke API keys, with which programs authenticate to a registry.", no_args_is_help=True
+)
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
@@ -25,11 +27,11 @@ _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 @expand_dataclass
 def create(
     registry: RegistryOptions,
-    name: Annotated[str, typer.Argument(help="Who a request with this key comes from.")],
-    group: Annotated[list[str] | None, typer.Option(help="A group that caller is in; repeatable.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the caller that the key authenticates.")],
+    group: Annotated[list[str] | None, typer.Option(help="Group of the caller; repeatable.")] = None,
     expires: Annotated[
         str | None,
-        typer.Option(help="When it ends: 90d, 12h, 2w, or a time (2027-01-01T00:00:00Z); never unless given."),
+        typer.Option(help="When the key expires: 90d, 12h, 2w, or a time (2027-01-01T00:00:00Z). Default: never."),
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -74,7 +76,7 @@ def list_keys(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> 
 @expand_dataclass
 def revoke(
     registry: RegistryOptions,
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, which stands in it after `stele_`.")],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key: the part of the key after `stele_`.")],
 ) -> None:
     """Revoke a key. Requests with it are rejected from now on."""
     path = build_path("api", "access", "keys", key_id)
@@ -92,6 +94,6 @@ def parse_expiry(text: str, now: datetime) -> datetime:
         time = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise InvalidRequest(
-            f"{text!r} is neither a length of time such as 90d nor a time: 2027-01-01T00:00:00Z"
+            f"{text!r} is neither a length of time such as 90d nor a time such as 2027-01-01T00:00:00Z"
         ) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

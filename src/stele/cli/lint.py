@@ -48,21 +48,27 @@ def lint(
     ] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option("--select", "--rule", metavar="RULES", help="Rules to ask, with commas between; ALL for all."),
+        typer.Option(
+            "--select", "--rule", metavar="RULES", help="Rules to apply, separated by commas; ALL for all rules."
+        ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="RULES", help="Rules to leave out, with commas between.")
+        list[str] | None, typer.Option(metavar="RULES", help="Rules to leave out, separated by commas.")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="File with a table [lint]; else stele-lint.toml or schemas.toml beside or above the files."),
+        typer.Option(
+            help="File with a table [lint]. Default: stele-lint.toml or schemas.toml in the"
+            " folder of the files or above it."
+        ),
     ] = None,
-    fail_on: Annotated[FailOn, typer.Option(help="Findings of this weight or more make the exit code 1.")] = (
+    fail_on: Annotated[FailOn, typer.Option(help="Exit with 1 for findings of this severity or higher.")] = (
         FailOn.WARNING
     ),
     schema_format: FormatOption = None,
     reference: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=FILE", help="A schema that others refer to. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="NAME=FILE of a schema that others refer to. Repeatable."),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
     all_findings: AllOption = False,
@@ -110,7 +116,7 @@ def _choose_config(
 def _list_rules(output: ReportOutput) -> None:
     """Print the rules. Raises `InvalidRequest` for an output format other than text and JSON."""
     if output not in (ReportOutput.TEXT, ReportOutput.JSON):
-        raise InvalidRequest("--rules is printed as text or json")
+        raise InvalidRequest("--rules can be printed as text or json only")
     rows = [
         {
             "rule": info.rule,

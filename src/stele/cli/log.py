@@ -23,15 +23,17 @@ from stele.server.store_maintenance import (
 )
 from stele.server.store_session import CopiedLog, compact_log, copy_log
 
-app = typer.Typer(help="Look after the log of a store: what is damaged, and going on.", no_args_is_help=True)
+app = typer.Typer(help="Verify, repair and copy the log of a store.", no_args_is_help=True)
 
 _ROWS = 20
 """Maximum number of damages and of lost versions in text output; JSON output has all."""
 
-StoreOption = Annotated[str, typer.Option("--store", envvar="STELE_STORE", help="The store: sqlite:///file.db")]
+StoreOption = Annotated[
+    str, typer.Option("--store", envvar="STELE_STORE", help="URL of the store, such as sqlite:///file.db")
+]
 StateDirOption = Annotated[
     Path,
-    typer.Option("--state-dir", envvar="STELE_STATE_DIR", help="Where the server on this node keeps its own state."),
+    typer.Option("--state-dir", envvar="STELE_STATE_DIR", help="Folder with the state of the server on this node."),
 ]
 
 
@@ -76,7 +78,7 @@ def verify(store: StoreOption, state_dir: StateDirOption = STATE_DIR, output: Ou
 def repair(
     store: StoreOption,
     last_id: Annotated[
-        int, typer.Option("--last-id", min=0, help="The highest schema id that was seen anywhere, in data or clients.")
+        int, typer.Option("--last-id", min=0, help="Highest schema id that occurs anywhere, in data or in clients.")
     ] = 0,
     state_dir: StateDirOption = STATE_DIR,
     output: OutputOption = Output.TEXT,
@@ -107,10 +109,10 @@ def repair(
 
 @app.command("copy")
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The store that is; its servers may go on.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The store to be: empty, or an earlier copy.")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="Store to copy from. Its servers may keep running.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="Store to copy to: empty, or an earlier copy.")],
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what is written, until Ctrl-C: then compare, and end.")
+        bool, typer.Option("--follow", help="Keep copying new records until Ctrl-C, then compare both logs and end.")
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -160,7 +162,7 @@ def compact(store: StoreOption, output: OutputOption = Output.TEXT) -> None:
 
 
 def back_up(
-    file: Annotated[Path, typer.Argument(help="The file to write; it must not be there yet.")],
+    file: Annotated[Path, typer.Argument(help="File to write. It must not exist.")],
     store: StoreOption,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -189,7 +191,7 @@ def _print_examination(examination: Examination) -> None:
         console.print("Versions that a repair would lose, as far as they can be read:", highlight=False)
         _print_some(LostVersion._fields, examination.lost)
     console.print(
-        f"{examination.intact} of {max(examination.records, examination.acknowledged)} records stand before the first"
+        f"{examination.intact} of {max(examination.records, examination.acknowledged)} records precede the first"
         " damage",
         highlight=False,
     )

@@ -46,30 +46,32 @@ class _Archives(TyperGroup):
 
 imports = typer.Typer(
     cls=_Archives,
-    help="Bring a whole registry here: from another one, a topic, or an archive (`stele import FILE`).",
+    help="Import a whole registry: from another registry, a topic, or an archive (`stele import FILE`).",
     no_args_is_help=True,
 )
 exports = typer.Typer(
     cls=_Archives,
-    help="Write a whole registry out: as an archive (`stele export FILE`) or a topic.",
+    help="Export a whole registry: as an archive (`stele export FILE`) or a topic.",
     no_args_is_help=True,
 )
 
 imports.command("archive")(import_archive)
 exports.command("archive")(export_archive)
 
-BootstrapOption = Annotated[str | None, typer.Option("--bootstrap", help="host:port of a broker, instead of a file.")]
-TopicOption = Annotated[str, typer.Option("--topic", help="Name of the topic at the broker.")]
+BootstrapOption = Annotated[
+    str | None, typer.Option("--bootstrap", help="host:port of a Kafka broker, in place of a file.")
+]
+TopicOption = Annotated[str, typer.Option("--topic", help="Name of the topic.")]
 KafkaOption = Annotated[
     list[str], typer.Option("--kafka", help="A librdkafka setting, name=value (security.protocol …). Repeatable.")
 ]
 KeysOption = Annotated[
-    Path | None, typer.Option("--keys", help="A dump file of the topic for keys of encryption (_dek_registry_keys).")
+    Path | None, typer.Option("--keys", help="Dump file of the topic with encryption keys (_dek_registry_keys).")
 ]
 KeysTopicOption = Annotated[
-    str | None, typer.Option("--keys-topic", help="Name of the topic for keys at the broker: _dek_registry_keys.")
+    str | None, typer.Option("--keys-topic", help="Name of the topic with encryption keys, such as _dek_registry_keys.")
 ]
-DumpFile = Annotated[Path | None, typer.Argument(help="A dump file; - is standard input or output.", allow_dash=True)]
+DumpFile = Annotated[Path | None, typer.Argument(help="Dump file; - for standard input or output.", allow_dash=True)]
 
 
 # --- importing ------------------------------------------------------------------------------------------------------
@@ -83,7 +85,7 @@ def import_confluent(
         typer.Option(
             "--from",
             metavar="URL",
-            help="Base URL of the registry to copy; user:password@ may be in it. Or the name of a profile.",
+            help="Base URL of the registry to copy, which may hold user:password@; or the name of a profile.",
         ),
     ],
     registry: RegistryOptions,
@@ -130,7 +132,7 @@ def import_topic(
     """Import a `_schemas` topic of Confluent, Karapace or Redpanda from a dump file or a broker."""
     with exit_on_error():
         if (file is None) == (bootstrap is None):
-            raise InvalidRequest("name a dump file or a broker with --bootstrap, one of the two")
+            raise InvalidRequest("give either a dump file, or a broker with --bootstrap")
         with ExitStack() as opened:
             records: list[Iterable[Record]] = [
                 dump_file.read_records(opened.enter_context(files.open_input(path)))
@@ -155,7 +157,7 @@ def import_topic(
 def export_topic(
     registry: RegistryOptions,
     file: DumpFile = None,
-    flavour: Annotated[Flavour, typer.Option(help="Whose records to write.")] = Flavour.CONFLUENT,
+    flavour: Annotated[Flavour, typer.Option(help="Registry whose record format to write.")] = Flavour.CONFLUENT,
     bootstrap: BootstrapOption = None,
     topic_name: TopicOption = broker.TOPIC,
     keys: KeysOption = None,
@@ -172,7 +174,7 @@ def export_topic(
     """
     with exit_on_error():
         if (file is None) == (bootstrap is None):
-            raise InvalidRequest("name a file to write or a broker with --bootstrap, one of the two")
+            raise InvalidRequest("give either a file to write, or a broker with --bootstrap")
         for target in (file, keys):
             check_target(target, force=force)
         if store is not None:
@@ -182,7 +184,7 @@ def export_topic(
         written = topic_writer.write_records(dump, flavour)
         losses = list(written.losses)
         if written.keys and keys is None and keys_topic is None:
-            losses.append(f"{len(written.keys)} keys belong into a topic of their own: say --keys or --keys-topic")
+            losses.append(f"{len(written.keys)} keys need a separate topic: add --keys or --keys-topic")
         if bootstrap is not None:
             broker.write_topic(bootstrap, written.records, topic_name, settings=_parse_settings(kafka))
             if keys_topic is not None:

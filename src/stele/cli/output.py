@@ -51,7 +51,7 @@ class Output(StrEnum):
     JSON = "json"
 
 
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Shape of what is printed.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Output format.")]
 AllOption = Annotated[bool, typer.Option("--all", help=f"Print all findings, not the first {MOST_FINDINGS} only.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

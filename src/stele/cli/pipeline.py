@@ -35,7 +35,9 @@ from stele.spark.pipeline.config import PipelineConfig
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-app = typer.Typer(help="Turn registered streams into tables, on Spark.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create, run and observe pipelines that write registered streams to tables with Spark.", no_args_is_help=True
+)
 app.command("init")(pipeline_init.init)
 app.command("dead-letters")(dead_letters.list_dead_letters)
 app.command("replay")(dead_letters.replay_letters)
@@ -48,7 +50,7 @@ MOST_IDS = 8
 @app.command("plan")
 def plan(
     file: FileArgument,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Make the changes.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what each table needs for the newest version of its subject. Nothing is changed without --apply.
@@ -88,8 +90,10 @@ def run(file: FileArgument, output: OutputOption = Output.TEXT) -> None:
 @app.command("status")
 def status(
     file: FileArgument,
-    watch: Annotated[float, typer.Option("--watch", help="Show it again every so many seconds, until Ctrl-C.")] = 0.0,
-    pending: Annotated[bool, typer.Option("--plan", help="What the tables need, too, for which Spark starts.")] = False,
+    watch: Annotated[float, typer.Option("--watch", help="Repeat every this many seconds, until Ctrl-C.")] = 0.0,
+    pending: Annotated[
+        bool, typer.Option("--plan", help="Also print the changes that tables need. Starts Spark.")
+    ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show whether a pipeline runs, what it has done, which versions are in use, and how far it is behind Kafka."""
@@ -97,7 +101,7 @@ def status(
         if watch and pending:
             raise InvalidRequest("--plan and --watch exclude one another: --plan starts Spark")
         if watch < 0:
-            raise InvalidRequest("--watch takes seconds")
+            raise InvalidRequest("--watch needs a number of seconds")
         config = load_pipeline(file)
         plans = _plan_tables(config) if pending else None
         try:

@@ -13,7 +13,7 @@ from stele.cli.records import check_registry
 from stele.errors import Unavailable
 from stele.spark.pipeline.config import PipelineConfig, load_config
 
-FileArgument = Annotated[Path, typer.Argument(help="The pipeline's TOML file.")]
+FileArgument = Annotated[Path, typer.Argument(help="TOML file of the pipeline.")]
 
 
 def load_pipeline(file: Path) -> PipelineConfig:

@@ -33,11 +33,13 @@ class Kind(StrEnum):
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("pipeline.toml"),
-    kafka: Annotated[str, typer.Option("--kafka", help="Records are in Kafka: address of a broker.")] = "",
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="A topic of Kafka; repeatable.")] = None,
-    path: Annotated[str, typer.Option("--path", help="Records are in files: their folder.")] = "",
-    subject: Annotated[str, typer.Option("--subject", help="Whose versions they are; of a topic, topic-value.")] = "",
+    file: Annotated[Path, typer.Argument(help="File to write.")] = Path("pipeline.toml"),
+    kafka: Annotated[str, typer.Option("--kafka", help="Address of a Kafka broker with the records.")] = "",
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Kafka topic; repeatable.")] = None,
+    path: Annotated[str, typer.Option("--path", help="Folder of files with the records.")] = "",
+    subject: Annotated[
+        str, typer.Option("--subject", help="Subject of the records. Default for a topic: topic-value.")
+    ] = "",
     registry: Annotated[
         str,
         typer.Option(
@@ -119,7 +121,7 @@ def _registry_hint(registry: str, subject: str) -> str:
     except NotFound:
         return f"{subject}: the registry has no such subject yet; register a schema before the first run"
     except (SteleError, OSError) as error:
-        return f"{subject}: the registry at {registry} cannot be asked now: {error}"
+        return f"{subject}: the registry at {registry} does not answer now: {error}"
     return f"{subject}: {newest.schema_type.capitalize()}, newest version {newest.version}"
 
 

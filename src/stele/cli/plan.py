@@ -41,7 +41,7 @@ from stele.review.workspace import Workspace, open_workspace
 
 Folder = Annotated[Path, typer.Argument(help="Folder of schemas, with schemas.toml or without.")]
 PruneOption = Annotated[
-    bool, typer.Option("--prune", help="Delete subjects that the folder does not have; softly, so they can come back.")
+    bool, typer.Option("--prune", help="Soft-delete subjects that the folder does not have. They can be restored.")
 ]
 
 _MARKS = {

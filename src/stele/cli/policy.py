@@ -18,14 +18,14 @@ from stele.errors import InvalidRequest
 from stele.service.policies import OwnPolicy, PolicyAnswer, PolicyChange
 
 app = typer.Typer(
-    help="What a new schema must satisfy in a subject, a namespace or the whole registry, exactly.",
+    help="Show and change the policy for new schemas of a subject, a namespace or the whole registry.",
     no_args_is_help=True,
 )
 
 Name = Annotated[
     str,
     typer.Argument(
-        help="SUBJECT, :.NAMESPACE:SUBJECT, or :.NAMESPACE: alone; the whole registry unless given.",
+        help="SUBJECT, :.NAMESPACE:SUBJECT, or :.NAMESPACE: alone. Default: the whole registry.",
         autocompletion=complete_subject,
     ),
 ]
@@ -53,14 +53,16 @@ def change(
     backward: Annotated[
         str, typer.Option(help="Versions whose data a new schema must read: none, latest, all, since:N.")
     ] = "",
-    forward: Annotated[str, typer.Option(help="Versions that must read a new schema's data; as --backward.")] = "",
-    deny_all: Annotated[bool, typer.Option("--deny-all", help="Let no further version in.")] = False,
+    forward: Annotated[
+        str, typer.Option(help="Versions that must read the data of a new schema; written as for --backward.")
+    ] = "",
+    deny_all: Annotated[bool, typer.Option("--deny-all", help="Refuse every new version.")] = False,
     checker: Annotated[
-        list[str] | None, typer.Option(help="A validator asked in addition: lint, lint:RULE …; repeatable.")
+        list[str] | None, typer.Option(help="Additional validator: lint, lint:RULE …; repeatable.")
     ] = None,
-    ruleset: Annotated[str, typer.Option(help="The ruleset to prefer: NAME or NAME@VERSION.")] = "",
-    expect: Annotated[str, typer.Option(help="Only if this common policy is in force now.")] = "",
-    new: Annotated[bool, typer.Option("--new", help="The subject or namespace need not exist yet.")] = False,
+    ruleset: Annotated[str, typer.Option(help="Preferred ruleset: NAME or NAME@VERSION.")] = "",
+    expect: Annotated[str, typer.Option(help="Change the policy only if this common policy is in force now.")] = "",
+    new: Annotated[bool, typer.Option("--new", help="Allow a subject or namespace that does not exist yet.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Replace the policy and the ruleset of a level. A setting that is not given is removed from this level."""

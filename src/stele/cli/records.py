@@ -40,12 +40,15 @@ class ReportShape(StrEnum):
 DataOption = Annotated[str, typer.Option("--data", help="File, folder or table with the records.")]
 DataFormatOption = Annotated[
     str,
-    typer.Option("--format", help="parquet, orc, json, csv (base64), binaryFile, table, or another one Spark reads."),
+    typer.Option(
+        "--format", help="parquet, orc, json, csv (base64), binaryFile, table, or another format that Spark reads."
+    ),
 ]
-SubjectsOption = Annotated[list[str] | None, typer.Option("--subject", help="A subject of the records; repeatable.")]
-SampleOption = Annotated[float, typer.Option("--sample", help="Part of the records that is decoded, up to 1.")]
+SubjectsOption = Annotated[list[str] | None, typer.Option("--subject", help="Subject of the records; repeatable.")]
+SampleOption = Annotated[float, typer.Option("--sample", help="Fraction of the records to decode, up to 1.")]
 TimeOption = Annotated[
-    str | None, typer.Option("--timestamp", help="The column that says when a record was written, for last seen.")
+    str | None,
+    typer.Option("--timestamp", help="Column with the time at which a record was written, for the time of last use."),
 ]
 
 
@@ -89,15 +92,17 @@ class Stored(RecordRegistry):
 
     data: DataOption
     data_format: DataFormatOption = "parquet"
-    column: Annotated[str, typer.Option("--column", help="The column with the records.")] = "value"
+    column: Annotated[str, typer.Option("--column", help="Column with the records.")] = "value"
     wire: Annotated[
         str,
         typer.Option("--wire", help="confluent, confluent-header, pravega:GROUP, avro-single-object, unframed:ID …"),
     ] = "confluent"
-    headers: Annotated[str | None, typer.Option("--headers", help="The column with the headers of records.")] = None
-    message: Annotated[str, typer.Option("--message", help="Which message of a Protobuf schema records are.")] = ""
+    headers: Annotated[str | None, typer.Option("--headers", help="Column with the headers of the records.")] = None
+    message: Annotated[str, typer.Option("--message", help="Message of the Protobuf schema that the records hold.")] = (
+        ""
+    )
     engine: Annotated[
-        str, typer.Option("--engine", help="For Avro: vm, python, or auto, the quicker one there is.")
+        str, typer.Option("--engine", help="Engine for Avro: vm, python, or auto for the fastest that is available.")
     ] = "auto"
 
     @property
@@ -135,7 +140,7 @@ class Stored(RecordRegistry):
 class ReportOptions:
     """Output format and destination of a report."""
 
-    output: Annotated[ReportShape, typer.Option("--output", "-o", help="Shape of the report.")] = ReportShape.TEXT
+    output: Annotated[ReportShape, typer.Option("--output", "-o", help="Format of the report.")] = ReportShape.TEXT
     to: ToOption = None
     force: ForceOption = False
 

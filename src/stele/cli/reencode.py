@@ -29,15 +29,18 @@ if TYPE_CHECKING:
 class New:
     """Subject, version and wire of the new records."""
 
-    to_subject: Annotated[str, typer.Option("--to-subject", help="Subject to write for; the same if empty.")] = ""
-    to_version: Annotated[str, typer.Option("--to-version", help="Its version to write with: a number.")] = "latest"
-    to_wire: Annotated[str, typer.Option("--to-wire", help="Wire to write for; the same if empty.")] = ""
-    to_message: Annotated[str, typer.Option("--to-message", help="Message of a Protobuf schema to write.")] = ""
+    to_subject: Annotated[str, typer.Option("--to-subject", help="Subject of the new records. Default: the same.")] = ""
+    to_version: Annotated[str, typer.Option("--to-version", help="Number of the version to write with.")] = "latest"
+    to_wire: Annotated[str, typer.Option("--to-wire", help="Wire format of the new records. Default: the same.")] = ""
+    to_message: Annotated[str, typer.Option("--to-message", help="Message of the Protobuf schema to write.")] = ""
     headers_into: Annotated[
-        str, typer.Option("--headers-into", help="Column for headers where there was none and the new wire has some.")
+        str,
+        typer.Option(
+            "--headers-into", help="Column for headers, if the new wire format has headers and the old one had none."
+        ),
     ] = "headers"
     schema_version: Annotated[
-        str, typer.Option("--schema-version", help="With --wire unframed: the version the records are of.")
+        str, typer.Option("--schema-version", help="With --wire unframed: version that the records were written with.")
     ] = "latest"
 
 
@@ -46,25 +49,29 @@ class Placed:
     """Destination of the new records, and how they are written and verified."""
 
     into: Annotated[
-        str, typer.Option("--into", metavar="PLACE", help="Folder or table for the new records; not needed to count.")
+        str,
+        typer.Option("--into", metavar="PLACE", help="Folder or table for the new records. Not needed with --dry-run."),
     ] = ""
     into_format: Annotated[
-        str, typer.Option("--into-format", help="Its format, one of those of --format; the same unless given.")
+        str, typer.Option("--into-format", help="Format of --into, one of those of --format. Default: the same.")
     ] = ""
     dead: Annotated[
         str,
         typer.Option(
-            "--dead", metavar="PLACE", help="Folder or table for dead letters; --into with -dead behind if empty."
+            "--dead", metavar="PLACE", help="Folder or table for dead letters. Default: --into with the suffix -dead."
         ),
     ] = ""
-    append: Annotated[bool, typer.Option("--append", help="Add to what is at --into.")] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --into.")] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would become of the records.")] = False
-    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Read the new records again and count them.")] = (
+    append: Annotated[bool, typer.Option("--append", help="Append to --into.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite --into.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the results; write nothing.")] = False
+    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Read the new records back and count them.")] = (
         True
     )
     verify_values: Annotated[
-        bool, typer.Option("--verify-values", help="Compare their values with the old ones, too; within one language.")
+        bool,
+        typer.Option(
+            "--verify-values", help="Also compare their values with the old ones. Works within one schema language."
+        ),
     ] = False
 
     def targets(self, stored: Stored) -> tuple[OutputTarget, OutputTarget]:
@@ -72,7 +79,7 @@ class Placed:
         from stele.spark.data_audit.migrate import OutputTarget, check_separate
 
         if not self.into:
-            raise InvalidRequest("--into says where the new records go; --dry-run only counts them")
+            raise InvalidRequest("give --into for the new records, or --dry-run to count them only")
         if self.append and self.overwrite:
             raise InvalidRequest("--append and --overwrite exclude one another")
         existing: ExistingData = "append" if self.append else "overwrite" if self.overwrite else "refuse"
@@ -90,7 +97,7 @@ def reencode(
     new: New,
     placed: Placed,
     report: ReportOptions,
-    subject: Annotated[str, typer.Option("--subject", help="The subject the records are of.")],
+    subject: Annotated[str, typer.Option("--subject", help="Subject of the records.")],
 ) -> None:
     """Write stored records again in another place: under another version, subject, schema language or wire.
 
@@ -120,7 +127,7 @@ def _reencode_records(spark: SparkSession, stored: Stored, new: New, subject: st
     from stele.spark.data_audit.stored_records import read_stored
 
     if new.schema_version != "latest" and stored.wire != "unframed":
-        raise InvalidRequest("--schema-version is for records without a frame: --wire unframed")
+        raise InvalidRequest("--schema-version needs records without a frame: add --wire unframed")
     return migrate(
         read_stored(spark, stored.data, stored.data_format, stored.column),
         stored.column,
@@ -182,5 +189,5 @@ def _version_number(version: str) -> int | Literal["latest"]:
     if version == "latest":
         return "latest"
     if not (version.isascii() and version.isdigit()):
-        raise InvalidRequest(f"a version is a number, not {version!r}")
+        raise InvalidRequest(f"a version must be a number, not {version!r}")
     return int(version)

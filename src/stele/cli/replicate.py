@@ -41,20 +41,20 @@ from stele.service.replication.documents import (
 )
 from stele.service.subject_patterns import Renaming
 
-app = typer.Typer(help="Registries that keep in step with each other.", no_args_is_help=True)
+app = typer.Typer(help="Replicate between registries.", no_args_is_help=True)
 
 _ROWS: Final = 50
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="Registry that is read: an address, or the name of a profile.")
+    str, typer.Argument(metavar="SOURCE", help="Source registry: an address, or the name of a profile.")
 ]
 TargetArgument = Annotated[
     str,
-    typer.Argument(metavar="TARGET", help="Registry that is written; kafka://broker/topic is a `_schemas` topic."),
+    typer.Argument(metavar="TARGET", help="Target registry; kafka://broker/topic is a `_schemas` topic."),
 ]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a replication.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the replication.")]
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,23 @@ class ScopeOptions:
         typer.Option(
             "--subjects",
             metavar="PATTERN",
-            help="Only these: orders-*, :.namespace:name, :*:name; repeatable. Everything unless given.",
+            help="Subjects to replicate: orders-*, :.namespace:name, :*:name; repeatable. Default: all.",
         ),
     ] = None
     rename: Annotated[
-        str, typer.Option(metavar="FORMAT", help="Names of subjects at the target; ${subject} is that at the source.")
+        str,
+        typer.Option(
+            metavar="FORMAT", help="Pattern for names of subjects at the target; ${subject} is the name at the source."
+        ),
     ] = "${subject}"
     namespace: Annotated[
         str,
-        typer.Option(metavar="FORMAT", help="Namespaces at the target; ${namespace} is the one at the source."),
+        typer.Option(
+            metavar="FORMAT", help="Pattern for namespaces at the target; ${namespace} is the namespace at the source."
+        ),
     ] = "${namespace}"
     settings: Annotated[
-        SettingsScope, typer.Option(help="Whose settings, such as compatibility levels, come along.")
+        SettingsScope, typer.Option(help="Levels whose settings, such as compatibility levels, are replicated.")
     ] = SettingsScope.SUBJECTS
 
     @property
@@ -94,22 +99,32 @@ class ScopeOptions:
 class EndOptions:
     """Kinds and authorities of the two registries, and how they are read and written."""
 
-    source_kind: Annotated[EndKind, typer.Option(help="What the source is.")] = EndKind.AUTO
-    target_kind: Annotated[EndKind, typer.Option(help="What the target is.")] = EndKind.AUTO
+    source_kind: Annotated[EndKind, typer.Option(help="Kind of the source registry.")] = EndKind.AUTO
+    target_kind: Annotated[EndKind, typer.Option(help="Kind of the target registry.")] = EndKind.AUTO
     source_authority: Annotated[
-        str, typer.Option(metavar="URI", help="Authority of the source's schemas, if it does not say it: its address.")
+        str,
+        typer.Option(
+            metavar="URI",
+            help="Authority of the source's schemas, if the source does not name it. Default: its address.",
+        ),
     ] = ""
     target_authority: Annotated[
-        str, typer.Option(metavar="URI", help="Authority of the target's own schemas, likewise.")
+        str,
+        typer.Option(
+            metavar="URI",
+            help="Authority of the target's own schemas, if the target does not name it. Default: its address.",
+        ),
     ] = ""
     poll: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Pause between looks at a source that does not tell of changes.")
+        float,
+        typer.Option(metavar="SECONDS", help="Seconds between requests to a source that does not notify of changes."),
     ] = 1.0
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File that remembers what was brought to a target of another make, so that it can be replaced later.",
+            help="File with the versions that were replicated to a target that is not Stele, so"
+            " that they can be replaced later.",
         ),
     ] = None
 
@@ -134,7 +149,10 @@ def run(
     scope: ScopeOptions,
     ends: EndOptions,
     follow: Annotated[
-        bool, typer.Option("--follow/--once", help="Go on with every change until interrupted, or end.")
+        bool,
+        typer.Option(
+            "--follow/--once", help="Keep replicating every change until interrupted, or end after the first pass."
+        ),
     ] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -302,29 +320,31 @@ def create(
     registry: RegistryOptions,
     name: NameArgument,
     scope: ScopeOptions,
-    pull: Annotated[
-        str | None, typer.Option(metavar="URL", help="Follow that registry: bring its changes here.")
-    ] = None,
-    push: Annotated[str | None, typer.Option(metavar="URL", help="Bring this registry's changes there.")] = None,
-    kind: Annotated[RegistryKind, typer.Option(help="What the other registry is.")] = RegistryKind.STELE,
+    pull: Annotated[str | None, typer.Option(metavar="URL", help="Address of a registry to replicate from.")] = None,
+    push: Annotated[str | None, typer.Option(metavar="URL", help="Address of a registry to replicate to.")] = None,
+    kind: Annotated[RegistryKind, typer.Option(help="Kind of the other registry.")] = RegistryKind.STELE,
     authority: Annotated[
-        str, typer.Option(metavar="URI", help="Authority of its schemas, if it does not say it.")
+        str, typer.Option(metavar="URI", help="Authority of the other registry's schemas, if it does not name it.")
     ] = "",
     other_user: Annotated[
-        str, typer.Option(metavar="NAME:PASSWORD", envvar="STELE_OTHER_USER", help="User of the other registry.")
+        str,
+        typer.Option(
+            metavar="NAME:PASSWORD", envvar="STELE_OTHER_USER", help="User name and password at the other registry."
+        ),
     ] = "",
     other_token: Annotated[
         str, typer.Option(metavar="TOKEN", envvar="STELE_OTHER_TOKEN", help="Bearer token for the other registry.")
     ] = "",
     poll: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Pause between looks at a registry that does not tell of changes.")
+        float,
+        typer.Option(metavar="SECONDS", help="Seconds between requests to a registry that does not notify of changes."),
     ] = 1.0,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Make the server follow another registry, or send its own changes to it, from now on."""
     with exit_on_error():
         if (pull is None) == (push is None):
-            raise InvalidRequest("say --pull URL or --push URL, one of the two")
+            raise InvalidRequest("give either --pull URL or --push URL")
         user, _, password = other_user.partition(":")
         other = OtherRegistry(pull or push or "", kind, user, password, other_token, authority)
         direction = ReplicationDirection.PULL if pull is not None else ReplicationDirection.PUSH

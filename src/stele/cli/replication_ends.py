@@ -60,7 +60,7 @@ class FileMemory:
                 uid, row = json.loads(line)
                 rows_by_uid[uid] = msgspec.convert(row, Carried)
             except (ValueError, TypeError) as error:
-                raise InvalidRequest(f"{self._path} line {number} is no state of a replication: {error}") from None
+                raise InvalidRequest(f"{self._path} line {number} is not the state of a replication: {error}") from None
         return rows_by_uid
 
     def save(self, changes: Mapping[str, Carried]) -> None:

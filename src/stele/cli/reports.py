@@ -37,7 +37,7 @@ class ReportOutput(StrEnum):
 
 ReportOutputOption = Annotated[
     ReportOutput,
-    typer.Option("--output", "-o", help="Shape of the report; github prints annotations for GitHub Actions."),
+    typer.Option("--output", "-o", help="Format of the report; github prints annotations for GitHub Actions."),
 ]
 ReportToOption = Annotated[
     Path | None, typer.Option("--to", help="File for the report; an existing file is overwritten.")

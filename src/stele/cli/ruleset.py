@@ -16,9 +16,7 @@ from stele.errors import InvalidRequest
 from stele.service.ruleset_impact import ImpactRow, ReportPage, ReportRequest
 from stele.service.rulesets import RulesetInfo
 
-app = typer.Typer(
-    help="Which rules decide in a registry, what others would change, and taking them over.", no_args_is_help=True
-)
+app = typer.Typer(help="Show the rulesets of a registry, compare it with others, and adopt them.", no_args_is_help=True)
 
 
 class _Listing(msgspec.Struct):
@@ -51,12 +49,17 @@ def list_rulesets(registry: RegistryOptions, output: OutputOption = Output.TEXT)
 @expand_dataclass
 def report(
     registry: RegistryOptions,
-    schema_format: Annotated[str, typer.Argument(metavar="FORMAT", help="One format; all unless given.")] = "",
+    schema_format: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="Name of a format. Default: all formats.")
+    ] = "",
     ruleset: Annotated[
-        str, typer.Argument(metavar="RULESET", help="NAME@VERSION to compare with; else the newest of every name.")
+        str,
+        typer.Argument(
+            metavar="RULESET", help="NAME@VERSION to compare with. Default: the newest version of every name."
+        ),
     ] = "",
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="As if every subject of the format were judged by it.")
+        bool, typer.Option("--everywhere", help="Compare as if every subject of the format used the ruleset.")
     ] = False,
     all_rows: AllOption = False,
     output: OutputOption = Output.TEXT,
@@ -95,7 +98,7 @@ def _print_row(row: ImpactRow) -> None:
 @expand_dataclass
 def adopt(
     schema_format: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of the format.")],
-    ruleset: Annotated[str, typer.Argument(metavar="RULESET", help="NAME@VERSION; the newest version of a bare NAME.")],
+    ruleset: Annotated[str, typer.Argument(metavar="RULESET", help="NAME@VERSION, or NAME for its newest version.")],
     registry: RegistryOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -103,7 +106,7 @@ def adopt(
     with connect(registry) as client:
         name, version = split_ruleset(ruleset)
         if not name:
-            raise InvalidRequest("name the ruleset to take over")
+            raise InvalidRequest("give the ruleset to adopt")
         route, body = build_path("api", "rulesets", schema_format, name), encode_body({"version": version})
         request = Request("PUT", route, json_decoder(RulesetInfo), body=body, media=JSON, effect=Effect.WRITE)
         info = client.send(request)

@@ -53,17 +53,19 @@ def register(
     ],
     registry: RegistryOptions,
     file: Annotated[
-        Path | None, typer.Argument(help="File with the schema; - for standard input. None for a folder.")
+        Path | None, typer.Argument(help="File with the schema; - for standard input. Not needed for a folder.")
     ] = None,
     schema_format: FormatOption = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=SUBJECT:VERSION", help="A version the schema refers to. Repeatable."),
+        typer.Option(
+            metavar="NAME=SUBJECT:VERSION", help="NAME=SUBJECT:VERSION that the schema refers to. Repeatable."
+        ),
     ] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Register the normalised text.")] = False,
     split: Annotated[
         bool,
-        typer.Option("--split", help="Make each named type that a file defines a subject of that name. For Avro."),
+        typer.Option("--split", help="Register each named type of a file in a subject of its own. For Avro."),
     ] = False,
     all_findings: AllOption = False,
     output: OutputOption = Output.TEXT,
@@ -130,9 +132,9 @@ def get(
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option("--version", help="A number, or latest, as is without it.", autocompletion=complete_version),
+        typer.Option("--version", help="Version number, or latest. Default: latest.", autocompletion=complete_version),
     ] = None,
-    schema_id: Annotated[int | None, typer.Option("--id", help="Id of the schema, in place of a subject.")] = None,
+    schema_id: Annotated[int | None, typer.Option("--id", help="Id of a schema, in place of a subject.")] = None,
     to: ToOption = None,
     force: ForceOption = False,
     output: OutputOption = Output.TEXT,
@@ -143,9 +145,9 @@ def get(
     """
     with connect(registry) as client:
         if (subject is None) == (schema_id is None):
-            raise InvalidRequest("name a subject or an --id, one of the two")
+            raise InvalidRequest("give either a subject or an --id")
         if schema_id is not None and version is not None:
-            raise InvalidRequest("--version goes with a subject, not with --id")
+            raise InvalidRequest("--version needs a subject; it cannot be combined with --id")
         check_target(to, force=force)
         if subject is None:
             assert schema_id is not None
@@ -165,7 +167,7 @@ def parse_version(text: str) -> Version:
     if text == "latest":
         return "latest"
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise InvalidRequest(f"a version is a number from 1 on, or latest, not {text!r}")
+        raise InvalidRequest(f"a version must be a number from 1, or latest, not {text!r}")
     return int(text)
 
 

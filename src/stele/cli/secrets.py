@@ -14,20 +14,21 @@ from stele.cli.log import StoreOption
 from stele.cli.output import Output, OutputOption, console, exit_on_error, print_json
 from stele.errors import InvalidRequest
 
-app = typer.Typer(help="Seal the secrets in a store, and change the key they are sealed with.", no_args_is_help=True)
+app = typer.Typer(help="Encrypt the secrets in a store, and change their key.", no_args_is_help=True)
 
 KeysOption = Annotated[
     str,
     typer.Option(
         "--secrets-key",
         envvar="STELE_SECRETS_KEY",
-        help="file:/path, env:NAME or kms:type:key-id; comma list: the first one seals, all of them open.",
+        help="file:/path, env:NAME or kms:type:key-id, separated by commas: the first key"
+        " encrypts, all of them decrypt.",
     ),
 ]
 
 
 @app.command("create-key")
-def create_key(file: Annotated[Path, typer.Argument(help="The file to write; it must not be there yet.")]) -> None:
+def create_key(file: Annotated[Path, typer.Argument(help="File to write. It must not exist.")]) -> None:
     """Write a new key into a file that only its owner can read."""
     with exit_on_error():
         try:
@@ -36,7 +37,9 @@ def create_key(file: Annotated[Path, typer.Argument(help="The file to write; it 
             raise InvalidRequest(f"{file}: {error.strerror}") from None
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(base64.b64encode(os.urandom(32)) + b"\n")
-    console.print(f"Wrote {file}. Whoever loses it loses the secrets.", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"Wrote {file}. Without this file the secrets cannot be read.", highlight=False, markup=False, soft_wrap=True
+    )
 
 
 @app.command("seal")

@@ -18,44 +18,52 @@ class ServeOptions:
     """Server settings that have an option. Each has the name of its setting, and is None if it is not given."""
 
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None
-    port: Annotated[int | None, typer.Option(help="TCP port; 8081 unless set elsewhere.")] = None
+    port: Annotated[int | None, typer.Option(help="TCP port. Default: 8081, or that of the settings.")] = None
     listen: Annotated[
-        list[str] | None, typer.Option(help="dialect=port: one more port, for that dialect alone; repeatable.")
+        list[str] | None, typer.Option(help="dialect=port: an additional port for one dialect; repeatable.")
     ] = None
     authentication: Annotated[
         list[str] | None,
-        typer.Option(help="How callers prove who they are: basic, keys, oidc, mtls or dialect:method; repeatable."),
+        typer.Option(help="Authentication methods: basic, keys, oidc, mtls or dialect:method; repeatable."),
     ] = None
-    password_file: Annotated[str | None, typer.Option(help="Users for basic, written by htpasswd -B.")] = None
-    tls_certificate: Annotated[str | None, typer.Option(help="PEM file of the server's certificate: speak TLS.")] = None
-    tls_key: Annotated[str | None, typer.Option(help="PEM file of its key, if in another file.")] = None
-    tls_client_ca: Annotated[str | None, typer.Option(help="PEM file of the authorities of client certificates.")] = (
-        None
-    )
+    password_file: Annotated[str | None, typer.Option(help="File of users for basic, created by htpasswd -B.")] = None
+    tls_certificate: Annotated[
+        str | None, typer.Option(help="PEM file with the certificate of the server; turns on TLS.")
+    ] = None
+    tls_key: Annotated[
+        str | None, typer.Option(help="PEM file with the key of the server, if it is in another file.")
+    ] = None
+    tls_client_ca: Annotated[
+        str | None, typer.Option(help="PEM file with the authorities for client certificates.")
+    ] = None
     insecure: Annotated[
         bool | None,
-        typer.Option("--insecure", help="Let everybody in who reaches the address, from other machines, too."),
+        typer.Option("--insecure", help="Allow access from other machines without authentication."),
     ] = None
-    store: Annotated[str | None, typer.Option(help="URL; sqlite:///.stele/stele.db unless set elsewhere.")] = None
+    store: Annotated[
+        str | None, typer.Option(help="URL of the store. Default: sqlite:///.stele/stele.db, or that of the settings.")
+    ] = None
     state_dir: Annotated[
-        str | None, typer.Option(help="Folder for what this node remembers of a store on a server; .stele unless set.")
+        str | None, typer.Option(help="Folder for the state of this node if the store is on a server. Default: .stele.")
     ] = None
     as_of: Annotated[
         str | None,
-        typer.Option(help="Serve it as it was, read-only: up to a record, or a time (2026-11-23T10:00:00Z)."),
+        typer.Option(
+            help="Serve an earlier state, read-only: at the number of a record, or at a time (2026-11-23T10:00:00Z)."
+        ),
     ] = None
-    workers: Annotated[int | None, typer.Option(help="Processes serving the same log.")] = None
+    workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None
     testing: Annotated[
-        bool | None, typer.Option("--testing", help="SIGUSR1 empties the registry; memory stores only.")
+        bool | None, typer.Option("--testing", help="Empty the registry on SIGUSR1; for memory stores only.")
     ] = None
     undecided: Annotated[
-        str | None, typer.Option(help="refuse or allow what no rule can decide; refused unless set.")
+        str | None, typer.Option(help="refuse or allow changes that no rule can decide. Default: refuse.")
     ] = None
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None
     log_format: Annotated[str | None, typer.Option(help="console or json.")] = None
     confluent_profile: Annotated[
         str | None,
-        typer.Option(help="Registry to look like: Confluent 7.9, 8.0, 8.1, 8.2, 8.3 or 8.4, redpanda or karapace."),
+        typer.Option(help="Registry to imitate: Confluent 7.9, 8.0, 8.1, 8.2, 8.3 or 8.4, redpanda or karapace."),
     ] = None
 
 
@@ -79,5 +87,5 @@ def serve(
     with exit_on_error():
         settings = load_settings(flags, config=config)
         if settings.insecure and not settings.authentication and not is_loopback(settings.host):
-            print_warning(f"{settings.host} can be reached from other machines, and everybody may do everything")
+            print_warning(f"{settings.host} can be reached from other machines, and every caller has every right")
         run_server(settings, lambda line: errors.print(line, highlight=False, markup=False, soft_wrap=True))

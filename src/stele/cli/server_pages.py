@@ -50,9 +50,11 @@ class ServerPages:
             try:
                 self.first = self.get_page("/health/live")
             except httpx.InvalidURL as error:
-                raise InvalidRequest(f"{url!r} is no address of a registry: {error}") from None
+                raise InvalidRequest(f"{url!r} is not the address of a registry: {error}") from None
             except httpx.UnsupportedProtocol:
-                raise InvalidRequest(f"{url!r} is no address of a registry: http(s)://host[:port][/path] is") from None
+                raise InvalidRequest(
+                    f"{url!r} is not the address of a registry: it must have the form http(s)://host[:port][/path]"
+                ) from None
             except httpx.RequestError as error:
                 faults.append(f"{self.url}: {str(error) or type(error).__name__}")
             else:

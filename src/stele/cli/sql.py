@@ -38,22 +38,22 @@ class RowShape(StrEnum):
 def sql(
     registry: RegistryOptions,
     conf: Annotated[
-        list[str] | None, typer.Option("--conf", help="A setting of the session, NAME=VALUE; repeatable.")
+        list[str] | None, typer.Option("--conf", help="Setting of the Spark session, NAME=VALUE; repeatable.")
     ] = None,
     execute: Annotated[
-        list[str] | None, typer.Option("--execute", "-e", help="Statements to run, parted by ;. Repeatable.")
+        list[str] | None, typer.Option("--execute", "-e", help="Statements to run, separated by ;. Repeatable.")
     ] = None,
     file: Annotated[
-        list[Path] | None, typer.Option("--file", "-f", help="A file of statements; - for standard input. Repeatable.")
+        list[Path] | None, typer.Option("--file", "-f", help="File of statements; - for standard input. Repeatable.")
     ] = None,
-    output: Annotated[RowShape, typer.Option("--output", "-o", help="Shape of rows; JSON is one object a line.")] = (
-        RowShape.TEXT
-    ),
+    output: Annotated[
+        RowShape, typer.Option("--output", "-o", help="Format of rows; JSON prints one object per line.")
+    ] = (RowShape.TEXT),
     rows: Annotated[
-        int | None, typer.Option("--rows", min=0, help="Most rows of an answer; 0: all. Unless said, text has 100.")
+        int | None, typer.Option("--rows", min=0, help="Maximum number of rows; 0: all. Default for text: 100.")
     ] = None,
     available_now: Annotated[
-        bool, typer.Option("--available-now", help="End a streaming SELECT when all there is is read.")
+        bool, typer.Option("--available-now", help="End a streaming SELECT when all available records are read.")
     ] = False,
 ) -> None:
     """Run SQL over registered streams: CREATE STREAM … WITH (…), SELECT, SELECT STREAM, INSERT, and all of Spark's SQL.

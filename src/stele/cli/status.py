@@ -71,7 +71,9 @@ class RegistryStatus(msgspec.Struct, frozen=True, rename="camel"):
 @expand_dataclass
 def show_status(
     registry: RegistryOptions,
-    url: Annotated[str | None, typer.Argument(metavar="URL", help="Its base URL; the same as --registry.")] = None,
+    url: Annotated[
+        str | None, typer.Argument(metavar="URL", help="Base URL of the registry; the same as --registry.")
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show the state of a registry: release, readiness, contents, requests.

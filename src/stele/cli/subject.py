@@ -29,7 +29,9 @@ app = typer.Typer(help="List subjects, and delete them or single versions.", no_
 @expand_dataclass
 def list_subjects(
     registry: RegistryOptions,
-    prefix: Annotated[str | None, typer.Option(help="Only names that begin with this; :*: lists all contexts.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="List only names that begin with this; :*: lists all contexts.")
+    ] = None,
     deleted: Annotated[bool, typer.Option("--deleted", help="Include soft-deleted subjects.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -52,10 +54,10 @@ def delete(
         str | None, typer.Option(help="Delete this version only.", autocompletion=complete_version)
     ] = None,
     permanent: Annotated[
-        bool, typer.Option("--permanent", help="Remove for good what is soft-deleted. Cannot be undone.")
+        bool, typer.Option("--permanent", help="Delete for good what is soft-deleted. This cannot be undone.")
     ] = False,
     unused: Annotated[
-        bool, typer.Option("--if-unused", help="Refuse if a recorded census saw records of a version.")
+        bool, typer.Option("--if-unused", help="Refuse if a recorded census found records of a version.")
     ] = False,
     yes: YesOption = False,
     output: OutputOption = Output.TEXT,

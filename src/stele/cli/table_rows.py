@@ -19,13 +19,17 @@ from stele.spark.pipeline.table_reader import TableTool, write_snippet
 
 def show(
     file: FileArgument,
-    table: Annotated[str, typer.Argument(help="The table, of several ones: namespace.table.")] = "",
+    table: Annotated[str, typer.Argument(help="Table to print, if there are several: namespace.table.")] = "",
     dead_letters: Annotated[
-        bool, typer.Option("--dead-letters", help="The table of dead letters, also of those that became rows since.")
+        bool,
+        typer.Option(
+            "--dead-letters",
+            help="Print the table of dead letters, including those that were written to the table since.",
+        ),
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many rows, in no order.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of rows, in no order.")] = 20,
     snippet: Annotated[
-        TableTool | None, typer.Option("--snippet", help="Print how a tool opens the table, instead of rows.")
+        TableTool | None, typer.Option("--snippet", help="Print how to open the table with a tool, in place of rows.")
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:

@@ -33,16 +33,17 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="A store to open directly, without a server, in place of --registry: sqlite:///file.db",
+        help="Store to open directly, without a server, in place of --registry: sqlite:///file.db",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
-VerifyOnly = Annotated[bool, typer.Option("--verify", help="Only compare: exit 1 when anything differs.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes without making them.")]
+VerifyOnly = Annotated[bool, typer.Option("--verify", help="Only compare: exit with 1 if anything differs.")]
 SkipModes = Annotated[
-    bool, typer.Option("--skip-modes", help="Leave everything READWRITE instead of the source's modes.")
+    bool, typer.Option("--skip-modes", help="Set every mode to READWRITE, in place of the modes of the source.")
 ]
 Levels = Annotated[
-    list[str], typer.Option("--level", help="A subject that has settings and no version: no list names it. Repeatable.")
+    list[str],
+    typer.Option("--level", help="Subject with settings but without versions, which no list contains. Repeatable."),
 ]
 
 
@@ -107,7 +108,7 @@ def _print_report(dump: Dump, left: Comparison, refusals: list[Refusal], *, plan
     print_refusals(refusals)
     counts = ", ".join(f"{kind}: {count}" for kind, count in left.counts.items()) if planned else ""
     summary = f"{len(left.differences)} differences" if left.differences else "no difference"
-    console.print(f"{left.same} of {len(dump.versions)} versions are there; {counts or summary}", highlight=False)
+    console.print(f"{left.same} of {len(dump.versions)} versions exist; {counts or summary}", highlight=False)
 
 
 def print_notes(dump: Dump) -> None:

@@ -23,12 +23,15 @@ _WORDS: Final = {True: ("deleted", "red"), False: ("updated", "green")}
 def watch_changes(
     registry: RegistryOptions,
     after: Annotated[
-        str, typer.Option(help="Position to begin behind: id of an event, number of a record, 0: all, now: new ones.")
+        str,
+        typer.Option(
+            help="Position to start after: id of an event, number of a record, 0 for all, now for new events only."
+        ),
     ] = _NEWEST,
     subject: Annotated[
-        str, typer.Option(help="Only changes below a path: /schemagroups/default/schemas/orders.", metavar="PATH")
+        str, typer.Option(help="Print only changes below a path: /schemagroups/default/schemas/orders.", metavar="PATH")
     ] = "",
-    count: Annotated[int, typer.Option(help="End after so many changes; 0: go on.", min=0)] = 0,
+    count: Annotated[int, typer.Option(help="End after this many changes; 0: never.", min=0)] = 0,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print every change of a registry as it happens; with `--output json`, one CloudEvent per line."""

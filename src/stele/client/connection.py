@@ -82,8 +82,10 @@ def _parse_address(text: str) -> tuple[str, tuple[str, str] | None]:
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL as error:
-        raise InvalidRequest(f"{text!r} is no address of a registry: {error}") from error
+        raise InvalidRequest(f"{text!r} is not the address of a registry: {error}") from error
     if url.scheme not in {"http", "https"} or not url.host:
-        raise InvalidRequest(f"{text!r} is no address of a registry: http(s)://host[:port][/path] is")
+        raise InvalidRequest(
+            f"{text!r} is not the address of a registry: it must have the form http(s)://host[:port][/path]"
+        )
     own = (url.username, url.password) if url.userinfo else None
     return str(url.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/"), own

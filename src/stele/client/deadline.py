@@ -74,7 +74,7 @@ def _bound(timeout: float | None, kind: type[Exception]) -> float | None:
         return timeout
     left = end - time.monotonic()
     if left <= 0:
-        raise kind("the time of the call is over")
+        raise kind("the time limit of the call has passed")
     return left if timeout is None else min(timeout, left)
 
 

@@ -29,7 +29,7 @@ def qualify_subject(subject: str, context: str) -> str:
     Raises `InvalidName` for a context name with a colon.
     """
     if ":" in context:
-        raise InvalidName(context, "is not a context name: it has a colon")
+        raise InvalidName(context, "is not a context name: it must not contain a colon")
     if not context or subject.startswith(":."):
         return subject
     return str(QualifiedName(context.removeprefix("."), subject))
@@ -94,5 +94,5 @@ Naming = SubjectNaming | AssociatedName
 
 def _require_part(part: str, what: str) -> str:
     if not part:
-        raise InvalidName(part, f"names no subject: the naming strategy needs a {what}")
+        raise InvalidName(part, f"does not lead to a subject: the naming strategy needs a {what}")
     return part

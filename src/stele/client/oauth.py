@@ -89,7 +89,7 @@ class OAuthClientCredentials(httpx.Auth):
             token = msgspec.json.decode(answer.content, type=_TokenAnswer, strict=False)
         except msgspec.DecodeError:
             raise RegistryUnreachable(
-                f"{self._token_url} gave no token to {self._client[0]}: it answered {answer.status_code}"
+                f"{self._token_url} issued no token to {self._client[0]}: it answered {answer.status_code}"
             ) from None
         self._token = token.access_token
         life = _LIFE_SECONDS if token.expires_in is None else token.expires_in

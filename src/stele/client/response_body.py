@@ -33,7 +33,7 @@ class BodyReader:
             encoding, self._body = "", bytearray(response.content)
         self._inflate = zlib.decompressobj(wbits=31) if encoding in {"gzip", "x-gzip"} else None
         if encoding not in {"", "identity", "gzip", "x-gzip"}:
-            self._fault = f"its compression {encoding[:40]!r} was not asked for"
+            self._fault = f"its compression {encoding[:40]!r} was not requested"
 
     def feed(self, data: bytes) -> bool:
         """Add a piece. Return whether more pieces are needed."""

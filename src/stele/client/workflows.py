@@ -106,7 +106,7 @@ def associated_subject(naming: AssociatedName, topic: str, field: RecordField, r
     several, or with none and no fallback.
     """
     if not topic:
-        raise InvalidName(topic, "names no subject: the naming strategy needs a topic")
+        raise InvalidName(topic, "does not lead to a subject: the naming strategy needs a topic")
     associations: list[Association] = []
     with suppress(NotFound):
         associations = yield settings.associations(topic, naming.cluster, types=(field,))

@@ -54,5 +54,5 @@ def publish_sources(files: Mapping[str, bytes], target: Target, context: str) ->
     for path in files:
         parts = path.split("/")
         if any(part in {"", ".", ".."} or "\\" in part or "\0" in part for part in parts):
-            raise InvalidRequest(f"{path!r} is no relative path of a file")
+            raise InvalidRequest(f"{path!r} is not a relative path of a file")
     target.upload(files, context)

@@ -20,7 +20,7 @@ class SourceFolder:
         """Store files in the folder of a context; see `Target.upload`."""
         place = (self._root / context).resolve()
         if not context or self._root.resolve() not in place.parents:
-            raise InvalidRequest(f"{context!r} is no folder below {self._root}")
+            raise InvalidRequest(f"{context!r} is not a folder below {self._root}")
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent) as work:
             fresh = Path(work) / "new"

@@ -72,12 +72,12 @@ class PythonCompiler:
         """Return one module with a class per record and enumeration; see `Compiler.compile`."""
         fmt = get_format(schema_type)
         if not isinstance(fmt, ToModel):
-            raise CannotConvert(f"no classes can be made of {fmt.name} schemas")
+            raise CannotConvert(f"classes cannot be generated from {fmt.name} schemas")
         parsed: Any = fmt.parse(idl.encode(), {}, strict=False)
         model, _ = fmt.to_model(parsed)
         records = [name for name, kind in model.types.items() if isinstance(kind, RecordType)]
         if not records:
-            raise CannotConvert("the schema describes no record, so there is no class to make")
+            raise CannotConvert("the schema describes no record, so no class can be generated")
         root = model.root.name if isinstance(model.root, TypeReference) and model.root.name in records else records[0]
         *namespace, own = (_to_identifier(part) for part in root.split("."))
         path = "/".join([*namespace, f"{_to_snake_case(own)}.py"])

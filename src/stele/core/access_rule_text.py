@@ -55,14 +55,14 @@ def check_rule(rule: AccessRule) -> AccessRule:
             raise InvalidRequest(f"there is no operation or role {name!r}{suggest_name(name, _OPERATIONS)}")
     is_subject = rule.resource_type is ResourceType.SUBJECT
     if rule.namespace and not (is_subject or rule.resource_type is ResourceType.NAMESPACE):
-        raise InvalidRequest(f"a rule for a {rule.resource_type} names no namespace")
+        raise InvalidRequest(f"a rule for a {rule.resource_type} must not name a namespace")
     if bool(rule.name) != (is_subject or rule.resource_type is ResourceType.KEY):
         verb = "names no subject" if rule.name else "needs a name"
         raise InvalidRequest(f"a rule for a {rule.resource_type} {verb}")
     if rule.itself and rule.resource_type is not ResourceType.REGISTRY:
-        raise InvalidRequest("only a rule for the registry can be for it alone")
+        raise InvalidRequest("only a rule for the registry can be limited to it")
     if max(len(rule.name), len(rule.namespace)) > _LONGEST:
-        raise InvalidRequest(f"a name in a rule has {_LONGEST} characters at most")
+        raise InvalidRequest(f"a name in a rule may have {_LONGEST} characters at most")
     if rule.host != ANY:
         _check_host(rule.host)
     operations = tuple(dict.fromkeys(rule.operations))
@@ -81,7 +81,7 @@ def check_principal(principal: str) -> None:
     if principal == ANYBODY:
         return
     if not separator or kind not in {"user", "group"} or not name:
-        raise InvalidRequest(f"{principal!r} is no principal: write user:NAME, group:NAME, or * for anybody")
+        raise InvalidRequest(f"{principal!r} is not a principal: write user:NAME, group:NAME, or * for anybody")
     if not name.isprintable() or len(name) > _LONGEST:
         raise InvalidRequest("the name of a principal has control characters or is too long")
 
@@ -90,7 +90,7 @@ def _check_host(host: str) -> None:
     try:
         ip_address(host)
     except ValueError:
-        raise InvalidRequest(f"{host!r} is no address from which a request can come") from None
+        raise InvalidRequest(f"{host!r} is not an address that a request can come from") from None
 
 
 def _simplify_pattern(name: str, pattern: NamePattern) -> tuple[str, NamePattern]:
@@ -113,7 +113,7 @@ def parse_rule(text: str) -> AccessRule:
     words = _split_words(text)
     if len(words) < 4 or words[0] not in {"allow", "deny"}:
         raise InvalidRequest(
-            f"{text!r} is no rule: write allow or deny, who, operations, and what they are about, such as"
+            f"{text!r} is not a rule: write allow or deny, a principal, operations and a resource, such as"
             " `allow user:ann writer subject orders-*`"
         )
     principal, operations = words[1], tuple(words[2].split(","))
@@ -232,7 +232,7 @@ def _split_words(text: str) -> list[str]:
             continue
         match = _WORD.match(text, position)
         if match is None:
-            raise InvalidRequest(f"{text!r} has a double quote that nothing closes")
+            raise InvalidRequest(f"{text!r} has a double quote that is not closed")
         words.append(_unquote_word(match[0]))
         position = match.end()
     return words
@@ -244,7 +244,7 @@ def _unquote_word(word: str) -> str:
     try:
         return msgspec.json.decode(word, type=str)
     except msgspec.MsgspecError:
-        raise InvalidRequest(f"{word} is not quoted as in JSON") from None
+        raise InvalidRequest(f"{word} must be quoted as in JSON") from None
 
 
 def _quote_word(word: str) -> str:

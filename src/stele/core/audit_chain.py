@@ -119,7 +119,7 @@ def verify_lines(lines: Iterable[bytes], key: bytes, end: ChainEnd | None = None
         try:
             line = read_line(text)
         except msgspec.DecodeError:
-            return BrokenLine(place, "is no line of an audit trail, or only half of one")
+            return BrokenLine(place, "is not a whole line of an audit trail")
         if end is not None:
             if line.number != end.number + 1:
                 return BrokenLine(place, f"has number {line.number} and should have {end.number + 1}")

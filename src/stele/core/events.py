@@ -334,7 +334,7 @@ def read_record(line: bytes) -> LogRecord:
     """Return a record from a line of JSON. Raises `msgspec.DecodeError`, also for members that would be ignored."""
     record = _reader.decode(line)
     if _printer.encode(record) != line:
-        raise msgspec.DecodeError("says more than this version knows, or says it in other words than it would")
+        raise msgspec.DecodeError("has members that this version does not know, or another encoding")
     return record
 
 

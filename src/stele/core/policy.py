@@ -151,4 +151,4 @@ def find_policy(name: str) -> Policy:
     try:
         return POLICIES[name.strip().upper()]
     except KeyError:
-        raise UnknownPolicy(f"{name!r} is no compatibility policy; known: {', '.join(POLICIES)}") from None
+        raise UnknownPolicy(f"{name!r} is not a compatibility policy; known: {', '.join(POLICIES)}") from None

@@ -59,9 +59,9 @@ class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"})
         kind, backward, forward = PolicyKind(self.kind), parse_range(self.backward), parse_range(self.forward)
         undirected = backward == forward == NO_VERSIONS
         if kind is not PolicyKind.DIRECTIONAL and not undirected:
-            raise UnknownPolicy(f"a policy that is {self.kind} compares nothing: leave out backward and forward")
+            raise UnknownPolicy(f"a policy of kind {self.kind} compares nothing: leave out backward and forward")
         if len(set(self.validators)) < len(self.validators) or not all(self.validators):
-            raise UnknownPolicy("checkers are named, each once")
+            raise UnknownPolicy("checkers must be names, each given once")
         if kind is PolicyKind.DIRECTIONAL and undirected:
             return Policy(PolicyKind.ALLOW_ANY, validators=self.validators)
         return Policy(kind, backward, forward, self.validators)
@@ -80,4 +80,6 @@ def parse_range(text: str) -> VersionRange:
             return VersionRange(RangeKind.SINCE, int(number))
     elif text in {"none", "latest", "all"}:
         return VersionRange(RangeKind(text))
-    raise UnknownPolicy(f"{text!r} says not which versions: none, latest, all, or since:N with a version number N")
+    raise UnknownPolicy(
+        f"{text!r} is not a range of versions: write none, latest, all, or since:N with a version number N"
+    )

@@ -27,7 +27,7 @@ def split_ruleset(ruleset: str) -> tuple[str, int | None]:
         return ruleset, None
     number = int(version) if version.isascii() and version.isdigit() and len(version) <= _LONGEST else 0
     if not name or number < FIRST or str(number) != version:
-        raise UnknownRuleset(f"{ruleset!r} names no ruleset: write NAME or NAME@VERSION, with a version from {FIRST}")
+        raise UnknownRuleset(f"{ruleset!r} is not a ruleset: write NAME or NAME@VERSION, with a version from {FIRST}")
     return name, number
 
 

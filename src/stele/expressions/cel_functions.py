@@ -67,14 +67,14 @@ def format_text(pattern: str, values: list[Any]) -> Any:
         if letter is None:
             return "%"
         if not rest:
-            raise ValueError("fewer values than the pattern asks for")
+            raise ValueError("there are fewer values than the pattern has conversions")
         return _VERBS[letter](rest.pop(0), int(digits) if digits else 6)
 
     if "%" in _PLACEHOLDER.sub("", pattern):
-        raise ValueError("the pattern has a % that stands for nothing")
+        raise ValueError("the pattern has a % without a valid conversion")
     text = _PLACEHOLDER.sub(print_value, pattern)
     if rest:
-        raise ValueError("more values than the pattern asks for")
+        raise ValueError("there are more values than the pattern has conversions")
     return celtypes.StringType(text)
 
 
@@ -114,7 +114,7 @@ def _format_float(letter: str) -> Callable[[Any, int], str]:
 
 def _require_number(value: Any) -> int:
     if not isinstance(value, _NUMBERS):
-        raise TypeError(f"{type(value).__name__} is no integer")
+        raise TypeError(f"{type(value).__name__} is not an integer")
     return int(value)
 
 

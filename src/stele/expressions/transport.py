@@ -74,7 +74,7 @@ def pack_answer(answer: Answer) -> bytes:
     def refuse_unknown(value: Any) -> Any:
         if isinstance(value, Foreign):
             return Foreign, (value.place,)
-        raise DataError(f"the result holds a {type(value).__name__}, which is no value")
+        raise DataError(f"the result holds a {type(value).__name__}, which is not a CEL value")
 
     return _pickle_value(tuple(answer), refuse_unknown, by_tree=True)
 
@@ -98,7 +98,7 @@ class _AnswerReader(pickle.Unpickler):
             return self._foreign.__getitem__
         if (module, name) in _VALUE_NAMES:
             return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is no type of values")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a type of values")
 
 
 class _ValueWriter(pickle.Pickler):

@@ -28,7 +28,8 @@ from stele.errors import UnknownRule
 from stele.formats.capabilities import Lintable
 
 RULES: Final[Mapping[str, str]] = {
-    "CASE_CLASH": "Names in one scope differ in more than upper and lower case: table engines do not tell them apart.",
+    "CASE_CLASH": "Names in one scope differ in more than upper and lower case: table engines treat them as the"
+    " same name.",
     "CONTENT_DECLARED": "An object says whether it takes properties it does not name.",
     "DECIMAL_CHANGED": "A decimal keeps its scale and loses no precision from one version to the next.",
     "DEFAULT_BRANCH": "The default of a union is a value of its first branch, as libraries before Avro 1.12 demand.",
@@ -39,12 +40,12 @@ RULES: Final[Mapping[str, str]] = {
     "ENUM_DEFAULT": "An enum has a default symbol, so that symbols can be added later.",
     "ENUM_VALUE_EXPLICIT": "Every value of an enum has its number written down.",
     "ENUM_VALUE_PREFIX": "Values of a top-level enum begin with its name: they share one scope with those of others.",
-    "ENUM_ZERO_UNSPECIFIED": "The value an unset enum takes stands for nothing else.",
+    "ENUM_ZERO_UNSPECIFIED": "The value of an unset enum has no other meaning.",
     "FIELD_DEFAULT": "A field that is added has a default for data written before.",
     "FIELD_ID_EXPLICIT": "Every field has its number written down.",
     "FORMAT_KNOWN": "A `format` is one the draft defines; others are silently ignored.",
     "LINT_INCOMPLETE": "The schema is small enough to be looked at as a whole.",
-    "LOGICAL_TYPE": "A logical type exists, stands on the type it belongs to, and has valid attributes.",
+    "LOGICAL_TYPE": "A logical type exists, is on the type it belongs to, and has valid attributes.",
     "LOGICAL_TYPE_CHANGED": "A field keeps its logical type from one version to the next.",
     "MEMBER_REPEATED": "No object has two members of one name: all but the last one are lost.",
     "NAMESPACE_REQUIRED": "The schema declares a namespace (package, target namespace).",
@@ -53,14 +54,14 @@ RULES: Final[Mapping[str, str]] = {
     "NUMBER_REUSED": "A number or name once given to a field or enum value is never given to another.",
     "PATTERN_ANCHORED": "A pattern is anchored at both ends: otherwise it matches anywhere inside the text.",
     "RECURSIVE_TYPE": "No type contains itself: table engines such as Spark cannot hold its data.",
-    "REF_SIBLINGS": "Nothing stands beside a `$ref` that the draft ignores there.",
+    "REF_SIBLINGS": "Nothing is next to a `$ref` that the draft ignores there.",
     "REQUIREDNESS_DECLARED": "A field says whether it is optional.",
     "REQUIRED_FIELD": "No field is `required`: it can never be removed again.",
     "REQUIRED_UNDEFINED": "Every property that is required is defined.",
-    "RESERVED_ON_DELETE": "What is deleted leaves its number and its name reserved, for good.",
+    "RESERVED_ON_DELETE": "The number and the name of a deleted field stay reserved.",
     "TIMESTAMP_UNIT": "A time keeps its unit from one version to the next.",
     "TYPE_DECLARED": "Everything has a declared type.",
-    "UNBOUNDED_RECURSION": "Every type has finite data: none demands itself.",
+    "UNBOUNDED_RECURSION": "Every type has finite data: no type requires itself.",
     "UNKNOWN_KEYWORD": "Keywords and attributes are known ones, not misspelled.",
     "UNUSED_DEFINITION": "Every definition is used.",
     "UNUSED_IMPORT": "Every import is used.",
@@ -204,7 +205,7 @@ class LintReport:
 
 def report_missing_doc(notes: LintReport, path: str, what: str, how: str, ignored: frozenset[str]) -> None:
     """Add a DOC_REQUIRED finding for a declaration without documentation."""
-    why = f"{what} does not say what it means: whoever reads the data has to guess."
+    why = f"{what} has no description, so readers of the data must guess its meaning."
     notes.add_finding("DOC_REQUIRED", path, why, how, ignored=ignored)
 
 
@@ -267,8 +268,8 @@ def report_recursion(notes: LintReport, rule: str, path: str, members: Iterable[
         why = f"{first} contains itself{more}: Spark, Arrow and table formats have no column of such a shape."
         fix = "Refer to the inner value by an id, or keep the data out of tables."
     else:
-        why = f"{first} demands itself{more}: no finite value of it exists."
-        fix = "Make one step of the circle optional."
+        why = f"{first} requires itself{more}: no finite value of it exists."
+        fix = "Make one field of the cycle optional."
     notes.add_finding(rule, path, why, fix, current=first, ignored=ignored)
 
 

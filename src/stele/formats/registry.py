@@ -43,7 +43,7 @@ def get_format(name: str) -> Format[Any]:
     except (ImportError, AttributeError) as error:
         raise UnknownFormat(f"the format {name!r} ({point.value}) cannot be loaded: {error}") from error
     if not isinstance(getattr(loaded, "name", None), str):
-        raise UnknownFormat(f"the format {name!r} ({point.value}) is no format: it has no name")
+        raise UnknownFormat(f"the format {name!r} ({point.value}) is not a format: it has no name")
     schema_format: Format[Any] = loaded
     return schema_format
 

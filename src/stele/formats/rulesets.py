@@ -144,7 +144,7 @@ def require_effective(fmt: Format[Any], preferred: str, adopted: Mapping[str, in
         name = split_ruleset(full)[0]
         pinned = split_ruleset(preferred) == split_ruleset(full)
         mend = (
-            "or let the settings name another"
+            "or name another ruleset in the settings"
             if pinned
             else f"or: stele ruleset adopt {fmt.name} {newest_ruleset(fmt, name)}"
         )

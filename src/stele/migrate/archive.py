@@ -144,7 +144,7 @@ async def _archive_lines(log: Log, progress: Progress) -> AsyncIterator[bytes]:
             seq = entry.seq
             record = _stored_records(entry.record, seq)
             if not has_intact_texts(record):
-                raise DamagedLog(f"record {seq} of the log has a text that is not the one of its SHA-256")
+                raise DamagedLog(f"record {seq} of the log has a text whose SHA-256 does not match")
             yield print_record(record) + b"\n"
         progress("records", seq, last)
 
@@ -153,7 +153,7 @@ def _stored_records(data: bytes, seq: int) -> LogRecord:
     try:
         return decode_record(data)
     except msgspec.MsgspecError as error:
-        raise StoreError(f"record {seq} of the log is not one this version can read: {error}") from error
+        raise StoreError(f"record {seq} of the log cannot be read by this version: {error}") from error
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -189,18 +189,20 @@ class Archive:
         for number, line in number_lines(lines):
             place = f"{self._path}, line {number}"
             if end is not None:
-                raise InvalidRequest(f"{place}: nothing may follow the end")
+                raise InvalidRequest(f"{place}: there are lines after the end")
             if number == 1:
                 _check_header(decode_json(_header.decode, line, place), place)
             elif line.startswith(_END):
                 end = decode_json(_end.decode, line, place).end
                 if end != _Trailer(number - 1, digest.hexdigest()):
-                    raise InvalidRequest(f"{self._path}: the digest at the end does not fit: it was changed or damaged")
+                    raise InvalidRequest(
+                        f"{self._path}: the digest at the end does not match: the archive was changed or damaged"
+                    )
             else:
                 yield _verify_line(decode_json(read_record, line, place), place)
             digest.update(line + b"\n")
         if end is None:
-            raise InvalidRequest(f"{self._path}: the archive has no end: it is not complete")
+            raise InvalidRequest(f"{self._path}: the archive is incomplete: its last line is missing")
         self._digest = end.sha256
 
     def _fold_state(self, seq: int, record: LogRecord) -> None:
@@ -312,12 +314,12 @@ def _unpack_stream(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
         with gzip.open(file) as unpacked:
             yield cast("BinaryIO", unpacked)
     else:
-        raise InvalidRequest(f"{path}: neither gzip nor zstd, so no archive")
+        raise InvalidRequest(f"{path}: neither gzip nor zstd, so not an archive")
 
 
 def _check_header(header: _Header, place: str) -> None:
     if header.archive != "stele":
-        raise InvalidRequest(f"{place}: this is no archive of a registry")
+        raise InvalidRequest(f"{place}: this is not an archive of a registry")
     if header.version > VERSION:
         raise InvalidRequest(f"{place}: format {header.version} is newer than this program, which reads {VERSION}")
 
@@ -325,7 +327,7 @@ def _check_header(header: _Header, place: str) -> None:
 def _verify_line(record: LogRecord, place: str) -> LogRecord:
     """Return the record if its texts match their digests. Raises `InvalidRequest` if they do not."""
     if not has_intact_texts(record):
-        raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
+        raise InvalidRequest(f"{place}: the SHA-256 of a text does not match")
     return record
 
 

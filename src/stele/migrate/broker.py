@@ -125,7 +125,7 @@ def _create_topic(settings: dict[str, Any], topic: str) -> None:
         wanted = NewTopic(topic, num_partitions=1, replication_factor=-1, config={"cleanup.policy": "compact"})
         admin.create_topics([wanted], request_timeout=_SECONDS)[topic].result()
     except KafkaException as error:
-        raise StoreError(f"topic {topic} cannot be made: {error}") from None
+        raise StoreError(f"topic {topic} cannot be created: {error}") from None
 
 
 def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
@@ -136,7 +136,9 @@ def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
     if metadata.error is not None:
         raise StoreError(f"topic {topic}: {metadata.error}")
     if len(metadata.partitions) != 1:
-        raise InvalidRequest(f"topic {topic} has {len(metadata.partitions)} partitions; that of a registry has one")
+        raise InvalidRequest(
+            f"topic {topic} has {len(metadata.partitions)} partitions; the topic of a registry has one"
+        )
 
 
 def _end_offsets(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:

@@ -140,7 +140,9 @@ def _compare_versions(
             yield _version_difference(DifferenceKind.ID_TAKEN, row, why)
         else:
             yield _version_difference(
-                DifferenceKind.REGISTER, row, "deleted" if row.deleted else "" if known is None else "back to life"
+                DifferenceKind.REGISTER,
+                row,
+                "deleted" if row.deleted else "" if known is None else "deleted at the target, active in the source",
             )
 
 

@@ -183,7 +183,7 @@ def _read_one_by_one(
             if number in live
             else _unless_missing(
                 lambda: _read_version(client, subject, number, deleted=True),  # noqa: B023 - called at once
-                f"{subject} version {number} is listed as deleted and not shown: it stays behind",
+                f"{subject} version {number} is listed as deleted but cannot be read: it is not imported",
             )
             for number in numbers(subject, deleted=True)
         ]

@@ -215,7 +215,7 @@ class _Import:
         )
         refused = self._writer.send_bulk_import(msgspec.structs.asdict(body))
         if refused is None:
-            why = "the target takes keys, associations and exporters from nobody but their users"
+            why = "the target accepts keys, associations and exporters only from their users"
             self.refusals += [Refusal(" ".join(row.key), None, why) for row in items]
         else:
             self.refusals += [Refusal(f"{row.kind} {row.name}", row.number or None, row.message) for row in refused]

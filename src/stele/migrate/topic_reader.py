@@ -82,7 +82,7 @@ class _Folding:
             self._apply_tombstone(record, key)
         elif key.seq is not None and record.offset is not None and key.seq != record.offset:
             # Another node was faster. The writer of this record has detected that and written it again.
-            self._left_out["records out of their order count for nothing"] += 1
+            self._left_out["records out of their order are ignored"] += 1
         else:
             self._kinds[key.keytype](record, key)
 
@@ -117,7 +117,7 @@ class _Folding:
         name = self._version_key(record, key)
         value = read_value(record, SchemaValue)
         if not 0 < value.id <= 2**31 - 1:
-            raise InvalidRequest(f"{record.place}: {value.id} is no id of a schema")
+            raise InvalidRequest(f"{record.place}: {value.id} is not the id of a schema")
         row = model.normalize_version(
             *name,
             value.id,
@@ -132,7 +132,7 @@ class _Folding:
         digest = row.content_digest()
         holders = self._ids.setdefault((row.context, row.id), {})
         if any(known != digest for holder, known in holders.items() if holder != name):
-            self._left_out["versions whose id belongs to another schema count for nothing"] += 1
+            self._left_out["versions whose id belongs to another schema are ignored"] += 1
             return
         self._drop_version(name)
         self._versions[name] = row

@@ -132,7 +132,7 @@ def read_key(record: Record) -> Key:
     if key.magic not in _MAGIC.get(key.keytype, {0}):
         raise InvalidRequest(f"{record.place}: a {key.keytype} key of an unknown generation, magic {key.magic}")
     if (key.seq is None) != (key.node is None):
-        raise InvalidRequest(f"{record.place}: the key has one of seq and node, but not the other")
+        raise InvalidRequest(f"{record.place}: the key needs either both seq and node, or neither")
     return key
 
 

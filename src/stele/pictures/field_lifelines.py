@@ -91,7 +91,7 @@ def describe_lifelines(lifelines: FieldLifelines) -> str:
         f"{total} field path{'s' * (total != 1)} in {len(versions)} version{'s' * (len(versions) != 1)}",
         f"{added} came after the first version" if added else "",
         f"{changed} changed" if changed else "",
-        f"{removed} are gone" if removed > 1 else "1 is gone" if removed else "",
+        f"{removed} were removed" if removed > 1 else "1 was removed" if removed else "",
         "" if lifelines.complete else "older versions were not read yet",
     ]
     return list_words(parts) + "."
@@ -238,7 +238,7 @@ class _Lifelines:
             for before, after in zip(field.spans, field.spans[1:], strict=False)
         ]
         if field.spans[-1].last != newest:
-            parts.append(f"gone after version {field.spans[-1].last}")
+            parts.append(f"removed after version {field.spans[-1].last}")
         return list_words(parts)
 
     # --- what the signs mean ----------------------------------------------------------------------------------------

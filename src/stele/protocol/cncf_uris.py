@@ -66,21 +66,21 @@ def is_absolute(reference: str) -> bool:
 def check_authority(text: str) -> str:
     """Return an authority from a request. Raises `InvalidRequest` unless it is an absolute URI."""
     if not _has_uri_characters(text) or not is_absolute(text) or re.search(r"[?#]|:\Z", text):
-        raise InvalidRequest(f"{text[:200]!r} is no authority: a URI without query and fragment is one")
+        raise InvalidRequest(f"{text[:200]!r} is not an authority: it must be a URI without query and fragment")
     return text
 
 
 def check_uri(text: str, what: str) -> str:
     """Return another URI from a request. Raises `InvalidRequest`, which calls the URI `what`."""
     if not _has_uri_characters(text) or not is_absolute(text):
-        raise InvalidRequest(f"{text[:200]!r} is no URI: the {what} is one")
+        raise InvalidRequest(f"{text[:200]!r} is not a URI: the {what} must be one")
     return text
 
 
 def check_version_id(text: str) -> str:
     """Return the id of a version from a request. Raises `InvalidRequest` unless it is a URI reference."""
     if not _has_uri_characters(text) or (not is_absolute(text) and _DOTS.search(text)):
-        raise InvalidRequest(f"{text[:200]!r} is no version id: a URI reference without dot segments is one")
+        raise InvalidRequest(f"{text[:200]!r} is not a version id: it must be a URI reference without dot segments")
     return text
 
 

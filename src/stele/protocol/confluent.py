@@ -296,7 +296,7 @@ def _decode_base64(material: str | None) -> bytes | None:
     try:
         return b64decode(material, validate=True)
     except (BinasciiError, ValueError):
-        raise DecodeError("the server sent a key that is no base64") from None
+        raise DecodeError("the server sent a key that is not base64") from None
 
 
 # --- bulk import ------------------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ class ForeignApi:
         try:
             return decode(answer.content)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise RegistryUnreachable(f"{answer.url} is not what it should be: {error}") from None
+            raise RegistryUnreachable(f"{answer.url} has an unexpected form: {error}") from None
 
     def close(self) -> None:
         """Close connections."""

@@ -192,7 +192,7 @@ class _Places:
             why = f"there its authority is {authority or 'unknown'}, not {row.authority}"
             return _make_conflict(row, ConflictCode.AUTHORITY_DIFFERS, why)
         if row.key in self._numbers:
-            return _make_conflict(row, ConflictCode.NUMBER_TAKEN, "that number has another version there")
+            return _make_conflict(row, ConflictCode.NUMBER_TAKEN, "the number belongs to another version at the target")
         if row.uri in self._uris:
             return _make_conflict(row, ConflictCode.URI_TAKEN, f"{row.uri} is another version there")
         return None

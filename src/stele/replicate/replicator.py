@@ -445,8 +445,8 @@ def _require_life(fates: Mapping[str, ReplicaState]) -> None:
     purged_count = sum(fate is ReplicaState.PURGED for fate in fates.values())
     if purged_count >= _MANY_GONE:
         raise SourceEmptied(
-            f"the source lists nothing of its own, and {purged_count} replicas would go: it may have lost its data."
-            " Delete them at the target if they are to go"
+            f"the source lists no schemas of its own, so {purged_count} replicas would be deleted: it may have lost"
+            " its data. To delete them anyway, delete them at the target"
         )
 
 

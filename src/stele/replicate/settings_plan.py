@@ -73,7 +73,7 @@ def plan_settings(
         if is_untouched:
             changes.append(SettingsChange(row.namespace, row.subject, row.values, target_row.values, source))
         elif target_row.brought_from or row.values is not None:
-            conflicts.append(_make_conflict(row, "somebody else has changed them there"))
+            conflicts.append(_make_conflict(row, "they were changed at the target by another writer"))
     return SettingsPlan(tuple(changes), tuple(conflicts))
 
 

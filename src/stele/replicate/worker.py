@@ -277,7 +277,7 @@ class _Worker:
 
     def _require_lease(self, verb: str, done: int, total: int | None) -> None:
         if not self._take_lease(takes_over=False):
-            raise LeaseLost("another node has taken the work over")
+            raise LeaseLost("another node has taken over the work")
 
     def sleep(self, seconds: float) -> None:
         """Wait. Raises `Stopped`."""

@@ -74,7 +74,8 @@ def _set_policy(workspace: Workspace, client: SchemaRegistryClient, plan: Subjec
     state = read_subject(client, plan.subject)
     if not state.is_exact:
         raise InvalidRequest(
-            f"subject {plan.subject!r}: this registry takes common policies only, and no rulesets; name one of them"
+            f"subject {plan.subject!r}: this registry knows only the common policies, and no rulesets; give"
+            " one of those"
         )
     policy = wanted or state.own_policy
     change = PolicyChange(PolicyJson.from_policy(policy) if policy is not None else None, ruleset or state.own_ruleset)

@@ -88,7 +88,7 @@ def _parse_baseline(fmt: Any, baseline: Baseline, limits: Limits) -> Any:
     try:
         return parse_candidate(fmt, baseline.schema, limits, strict=False)
     except MalformedSchema as error:
-        raise InvalidRequest(f"{baseline.label} is no {fmt.name} schema: {error}") from None
+        raise InvalidRequest(f"{baseline.label} is not a valid {fmt.name} schema: {error}") from None
 
 
 def _run_validators(fmt: Any, new: Any, before: Any, rules: CheckRules) -> Sequence[Finding]:
@@ -99,7 +99,7 @@ def _run_validators(fmt: Any, new: Any, before: Any, rules: CheckRules) -> Seque
         try:
             findings += run_validator(name, fmt, new, before, adopted)
         except UnknownRuleset as error:
-            why = f"The policy names the validator {name}, which cannot be asked here: {error}."
+            why = f"The policy names the validator {name}, which is not available here: {error}."
             findings.append(
                 Finding("VALIDATOR_NOT_INSTALLED", "", why=why, fix="Install it here, too.", level=Severity.WARNING)
             )
@@ -108,7 +108,7 @@ def _run_validators(fmt: Any, new: Any, before: Any, rules: CheckRules) -> Seque
 
 def broken_import_report(file: str, needed: str) -> FileReport:
     """Return the report of a file that refers to a file which is no schema."""
-    why = f"It refers to {needed}, which is no schema."
+    why = f"It refers to {needed}, which is not a schema."
     finding = FileFinding("IMPORT_INVALID", "", why=why, fix=f"Mend {needed}.", line=1, column=1)
     return FileReport(file, Outcome.INVALID, (finding,), error=why)
 

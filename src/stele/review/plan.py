@@ -118,7 +118,7 @@ class _Planner:
         self.order = workspace.graph.require_order(self._sorted_files())
         strays = [path for path in self.order if path not in self._subjects]
         if strays:
-            raise InvalidRequest(f"{strays[0]} is needed by another file and belongs to no subject: give it one")
+            raise InvalidRequest(f"{strays[0]} is needed by another file and has no subject: give it one")
         self._done: dict[str, SubjectPlan] = {}
 
     def _sorted_files(self) -> Sequence[str]:

@@ -111,7 +111,7 @@ def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[
 def _open_file(path: Path, format_name: str | None, workspaces: dict[Path, Workspace]) -> ReviewTarget:
     wanted = format_name or find_format(path)
     if wanted is None:
-        raise InvalidRequest(f"{path}: the suffix tells no format; give --format")
+        raise InvalidRequest(f"{path}: the format cannot be distinguished from the suffix; give --format")
     if path == STDIN:
         text = decode_text(sys.stdin.buffer.read(), "standard input")
         only = {"-": SchemaFile("-", wanted, text)}
@@ -211,7 +211,7 @@ def _open_source(text: str, targets: Sequence[ReviewTarget], format_name: str | 
     if path.is_dir():
         return FolderSource(path)
     if len(targets) != 1:
-        raise InvalidRequest(f"--against {text}: a file is compared with one file, and there are {len(targets)}")
+        raise InvalidRequest(f"--against {text}: give one file to compare with, not {len(targets)}")
     wanted, source_format = targets[0].file.format, find_format(path)
     if format_name is None and source_format is not None and source_format != wanted:
         raise InvalidRequest(

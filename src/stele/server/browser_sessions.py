@@ -103,10 +103,10 @@ class BrowserSessions:
         else:
             header = b"authorization", b"Bearer " + secret.encode()
         if len(header[1]) > LONGEST_CREDENTIALS:
-            raise Unauthenticated(f"credentials for a session have {LONGEST_CREDENTIALS} bytes at most")
+            raise Unauthenticated(f"credentials for a session may have {LONGEST_CREDENTIALS} bytes at most")
         principal = await self._verify(PresentedCredentials([header], port, address))
         if not principal.name:
-            raise Unauthenticated("this server has no authentication: there is nothing to log in to")
+            raise Unauthenticated("this server has no authentication, so there is no login")
         session = _Session(*header, int(time.time()) + self.seconds)
         return self._seal.seal(msgspec.msgpack.encode(session))
 
@@ -216,7 +216,7 @@ def open_sessions(
             takes_tokens=takes_tokens,
         )
     except NotInstalled as error:
-        _logger.warning("nobody can log in to the pages", reason=str(error))
+        _logger.warning("login to the pages is not possible", reason=str(error))
         return None
 
 
@@ -228,4 +228,4 @@ def find_session_key(settings: ServerSettings) -> bytes:
     try:
         return bytes.fromhex(handed_down) if handed_down else make_session_key()
     except ValueError:
-        raise InvalidRequest(f"the variable {KEY_VARIABLE} is no key") from None
+        raise InvalidRequest(f"the variable {KEY_VARIABLE} does not hold a key") from None

@@ -208,7 +208,7 @@ class BoundedProtocol(Http1Protocol):
         if len(self.pipeline) >= _MOST_PIPELINED:
             if not self._is_closed:
                 self.abort(CloseReason.PIPELINED)
-            raise ValueError("too many requests wait on this connection")
+            raise ValueError("too many requests are waiting on this connection")
         if self._is_between_requests():
             method = self.parser.get_method()
             if method == b"GET" and self._answer_at_once("GET"):

@@ -217,7 +217,7 @@ class Dispatcher:
         except (Unauthenticated, Unavailable) as error:
             refusal = error
         except TimeoutError:
-            refusal = Overloaded("finding out who sends the request took too long (request_seconds)")
+            refusal = Overloaded("authentication took longer than request_seconds")
         return principal or ANONYMOUS, refusal
 
     def _find_excess(self, principal: Principal, address: str, method: str) -> TooManyRequests | None:

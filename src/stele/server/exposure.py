@@ -25,5 +25,5 @@ def check_exposure(settings: ServerSettings, places: Iterable[tuple[str, str]]) 
             where = f" ({dialect})" if dialect else ""
             raise InvalidRequest(
                 f"{address}{where} can be reached from other machines without authentication: set"
-                " `authentication`, or `insecure` if something else keeps strangers out"
+                " `authentication`, or `insecure` if something else protects it"
             )

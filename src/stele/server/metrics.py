@@ -138,7 +138,7 @@ def _make_follower_gauges(registry: CollectorRegistry) -> tuple[Gauge, Gauge]:
     )
     paused = Gauge(
         "stele_delivery_paused",
-        "Followers that get nothing until somebody resumes them.",
+        "Followers that are paused until they are resumed.",
         ("kind",),
         registry=registry,
         multiprocess_mode="mostrecent",

@@ -260,7 +260,7 @@ def _parse_ports(settings: ServerSettings) -> dict[int, str]:
 
     own = parse_ports(settings.listen)
     if settings.port in own:
-        raise InvalidRequest(f"listen: port {settings.port} is the one of all dialects")
+        raise InvalidRequest(f"listen: port {settings.port} is already the port of all dialects")
     return {settings.port: "", **own}
 
 

@@ -50,58 +50,58 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Annotated[
         str,
         _description(
-            "Where the log lives: `sqlite:///file.db`, `files:///folder`, `postgresql://host/database`,"
-            " `mysql://host/database`, `kafka://broker/topic` or `memory:`."
+            "URL of the store with the log: `sqlite:///file.db`, `files:///folder`,"
+            " `postgresql://host/database`, `mysql://host/database`, `kafka://broker/topic` or `memory:`."
         ),
     ] = "sqlite:///.stele/stele.db"
     state_dir: Annotated[
         str,
         _description(
-            "Folder where this node remembers how far the log of a store on a server had come; a store in files has"
-            " that beside it."
+            "Folder for the state of this node. For a store on a server it holds the high-water mark of the"
+            " log; a store in files keeps that beside the files."
         ),
     ] = str(STATE_DIR)
     as_of: Annotated[
         str,
         _description(
-            "Serve the registry as it was, read-only: up to a record of the log (its number), or to a time"
-            " (`2026-11-23T10:00:00Z`); empty: as it is."
+            "Serve an earlier state of the registry, read-only: at the number of a record of the log, or at a"
+            " time (`2026-11-23T10:00:00Z`); empty: the current state."
         ),
     ] = ""
     host: Annotated[str, _description("Address to listen on.")] = "127.0.0.1"
     port: Port = 8081
     listen: Annotated[
         tuple[str, ...],
-        _description("More ports, each for one dialect alone, at the root: `pravega=9092`; comma list."),
+        _description("Additional ports, each for one dialect, served at the root path: `pravega=9092`; comma list."),
     ] = ()
     secrets_key: Annotated[
         tuple[str, ...],
         _description(
-            "Keys that seal secrets in the log: `file:/path`, `env:NAME`, `kms:type:key-id`; comma list: the first one"
-            " seals, all of them open; empty: none."
+            "Keys that encrypt secrets in the log: `file:/path`, `env:NAME`, `kms:type:key-id`; comma list:"
+            " the first key encrypts, all of them decrypt; empty: none."
         ),
     ] = ()
     plain_secrets: Annotated[
         Literal["allow", "refuse"],
-        _description("Without `secrets_key`: store secrets as plain text and warn, or refuse to store them."),
+        _description("Without `secrets_key`: store secrets as plain text and log a warning, or refuse to store them."),
     ] = "allow"
     access: Annotated[
         Literal["allow", "deny"],
-        _description("What is decided where no rule of access matches: everything is allowed, or nothing."),
+        _description("Decision where no access rule matches: allow everything, or deny everything."),
     ] = "allow"
     super_users: Annotated[
         tuple[str, ...],
         _description(
-            "Who may do everything, whatever the rules say: `user:root`, `group:ops`; comma list; empty: nobody."
+            "Callers with every right, independent of the rules: `user:root`, `group:ops`; comma list; empty: none."
         ),
     ] = ()
     access_rules: Annotated[
         str,
-        _description("File with rules of access, one a line, read again when it changes; empty: none."),
+        _description("File of access rules, one per line; read again when it changes; empty: none."),
     ] = ""
     pravega_acl: Annotated[
         str,
-        _description("File with users and permissions as Pravega has it, read again when it changes; empty: none."),
+        _description("File of users and permissions in Pravega's form; read again when it changes; empty: none."),
     ] = ""
     pravega_acl_passwords: Annotated[
         bool, _description("For `basic`: users of `pravega_acl` log in with the passwords in that file.")
@@ -109,32 +109,34 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     authentication: Annotated[
         tuple[str, ...],
         _description(
-            "How callers prove who they are: `basic` (users of `password_file`), `keys` (API keys of this registry),"
-            " `oidc` (signed tokens), `mtls` (client certificates); `pravega:basic` says it for the port that is a"
-            " dialect's own, `none` switches it off there; comma list; empty: nobody is asked."
+            "Authentication methods: `basic` (users of `password_file`), `keys` (API keys of this registry),"
+            " `oidc` (signed tokens), `mtls` (client certificates). `pravega:basic` sets the methods of a"
+            " dialect with its own port, `none` switches them off there. Comma list; empty: no authentication."
         ),
     ] = ()
     anonymous: Annotated[
-        bool, _description("With authentication: take requests without credentials, as those of nobody in particular.")
+        bool, _description("With authentication: accept requests without credentials, as those of an anonymous caller.")
     ] = False
     insecure: Annotated[
         bool,
         _description(
-            "Without authentication, listen on addresses that other machines reach; get an issuer's keys without TLS."
+            "Without authentication, listen on addresses that other machines can reach; fetch the keys of an"
+            " issuer without TLS."
         ),
     ] = False
     open_metrics: Annotated[bool, _description("With authentication: answer `/metrics` without credentials.")] = False
     password_file: Annotated[
         str,
         _description(
-            "Users for `basic`, as `htpasswd -B` writes them (bcrypt), or with argon2id; read again when it changes."
+            "File of users for `basic`, as created by `htpasswd -B` (bcrypt), or with argon2id; read again"
+            " when it changes."
         ),
     ] = ""
     group_file: Annotated[
         str,
         _description(
-            "Groups of the users of `basic`, lines `group: user user …` as in Apache's `AuthGroupFile`; read again when"
-            " it changes; empty: users have none."
+            "File of groups of the users of `basic`, lines `group: user user …` as in Apache's"
+            " `AuthGroupFile`; read again when it changes; empty: no groups."
         ),
     ] = ""
     oidc_issuer: Annotated[
@@ -142,12 +144,12 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     oidc_audience: Annotated[
         tuple[str, ...],
-        _description("For `oidc`: what the claim `aud` of a token must name, one of them; comma list."),
+        _description("For `oidc`: accepted values of the claim `aud` of a token; comma list."),
     ] = ()
     oidc_jwks: Annotated[
         str,
         _description(
-            "For `oidc`: address or file of the issuer's public keys; empty: where the metadata of the issuer say."
+            "For `oidc`: address or file of the issuer's public keys; empty: the address in the metadata of the issuer."
         ),
     ] = ""
     oidc_algorithms: Annotated[
@@ -155,7 +157,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _description("For `oidc`: algorithms that tokens may be signed with, asymmetrical ones only; comma list."),
     ] = ("RS256", "PS256", "ES256", "EdDSA")
     oidc_leeway_seconds: Annotated[
-        int, _description("For `oidc`: how far the clocks of issuer and server may be apart.", ge=0, le=600)
+        int,
+        _description("For `oidc`: greatest difference between the clocks of issuer and server, seconds.", ge=0, le=600),
     ] = 30
     oidc_name_claim: Annotated[
         str, _description("For `oidc`: claim with the caller's name, or the path to it: `sub`, `email`, `act.sub`.")
@@ -163,27 +166,33 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     oidc_groups_claim: Annotated[
         str,
         _description(
-            "For `oidc`: claim with the caller's groups, a list or words with blanks between, or the path to it:"
-            " `groups`, `realm_access.roles`, `scope`."
+            "For `oidc`: claim with the caller's groups, a list or words separated by blanks, or the path to"
+            " it: `groups`, `realm_access.roles`, `scope`."
         ),
     ] = "groups"
     mtls_principal_rules: Annotated[
         str,
         _description(
-            "For `mtls`: who a certificate stands for. Rules with commas between, the first that fits decides:"
-            " `RULE:^CN=([^,]+).*$/$1/L` on the distinguished name, `SAN:^URI:spiffe://example.org/(.+)$/$1/` on"
-            " alternative names, `DEFAULT` for the whole distinguished name; `L` or `U` at the end change the case."
+            "For `mtls`: rules that map a certificate to a caller, separated by commas; the first that matches"
+            " decides: `RULE:^CN=([^,]+).*$/$1/L` on the distinguished name,"
+            " `SAN:^URI:spiffe://example.org/(.+)$/$1/` on alternative names, `DEFAULT` for the whole"
+            " distinguished name; `L` or `U` at the end change the case."
         ),
     ] = "DEFAULT"
     tls_certificate: Annotated[
         str,
         _description(
-            "Certificate of this server with its chain, a PEM file: it speaks TLS then; read again when it changes."
+            "PEM file with the certificate of this server and its chain; turns on TLS; read again when it changes."
         ),
     ] = ""
-    tls_key: Annotated[str, _description("Key of the certificate, a PEM file; empty: it is in the same file.")] = ""
+    tls_key: Annotated[
+        str, _description("PEM file with the key of the certificate; empty: the key is in the same file.")
+    ] = ""
     tls_client_ca: Annotated[
-        str, _description("Authorities whose client certificates are accepted, a PEM file; empty: none are asked for.")
+        str,
+        _description(
+            "PEM file with the authorities whose client certificates are accepted; empty: no client certificates."
+        ),
     ] = ""
     tls_client_required: Annotated[
         bool, _description("Refuse connections without a client certificate of `tls_client_ca`.")
@@ -191,17 +200,20 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     audit_file: Annotated[
         str,
         _description(
-            "File for the audit trail, JSON lines; empty: `audit.jsonl` in `state_dir` if it is passed on, else none."
+            "File for the audit trail, JSON lines; empty: `audit.jsonl` in `state_dir` if the trail is"
+            " forwarded, else no trail."
         ),
     ] = ""
     audit_file_bytes: Annotated[
-        int, _description("Length of that file after which a new one begins, bytes.", ge=4096)
+        int, _description("Length after which a new file of the audit trail begins, bytes.", ge=4096)
     ] = 100 * 1024 * 1024
-    audit_files: Annotated[int, _description("Full files of the audit trail that are kept.", ge=1, le=1_000_000)] = 10
+    audit_files: Annotated[
+        int, _description("Number of full files of the audit trail that are kept.", ge=1, le=1_000_000)
+    ] = 10
     refusals_kept: Annotated[
         int,
         _description(
-            "Refused registrations that each process remembers where there is no file of the audit trail.",
+            "Number of refused registrations that each process keeps in memory if there is no audit trail.",
             ge=0,
             le=10_000,
         ),
@@ -209,29 +221,33 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     refused_text_bytes: Annotated[
         int,
         _description(
-            "Length up to which the audit trail has the text of a refused schema, bytes; 0: never, digests only.",
+            "Longest text of a refused schema that the audit trail keeps, bytes; 0: digests only.",
             ge=0,
             le=65_536,
         ),
     ] = 0
     audit_key: Annotated[
         str,
-        _description("Key that only those have who may write the audit trail: `file:/path`, `env:NAME`; empty: none."),
+        _description("Secret key that authenticates the audit trail: `file:/path`, `env:NAME`; empty: none."),
     ] = ""
     audit_syslog: Annotated[
         str,
-        _description("Where to pass the audit trail on by syslog (RFC 5424): `udp://host:port`, `tcp://host:port`."),
+        _description(
+            "Syslog server (RFC 5424) that the audit trail is forwarded to: `udp://host:port`, `tcp://host:port`."
+        ),
     ] = ""
-    audit_webhook: Annotated[str, _description("URL that gets the audit trail by POST.")] = ""
+    audit_webhook: Annotated[str, _description("URL that the audit trail is forwarded to by POST.")] = ""
     public_url: Annotated[
         str,
-        _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
+        _description(
+            "Address of this server for clients, with any prefix, used in links; empty: the address of each request."
+        ),
     ] = ""
     known_registries: Annotated[
         tuple[str, ...],
-        _description("URLs of other xRegistry servers, which `/xregistry/.xregistry` tells clients; comma list."),
+        _description("URLs of other xRegistry servers, listed at `/xregistry/.xregistry`; comma list."),
     ] = ()
-    workers: Annotated[int, _description("Processes serving the same log.", ge=1, le=64)] = 1
+    workers: Annotated[int, _description("Number of worker processes.", ge=1, le=64)] = 1
     cors_origins: Annotated[
         tuple[str, ...],
         _description(
@@ -241,22 +257,23 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allowed_hosts: Annotated[
         tuple[str, ...],
         _description(
-            "Names this server answers to besides addresses and names without a dot: `registry.example.org`,"
-            " `*.example.org`, `*` for all; comma list; empty: all, but on connections to loopback addresses none."
+            "Host names this server answers to, besides addresses and names without a dot:"
+            " `registry.example.org`, `*.example.org`, `*` for all; comma list; empty: all, but none on"
+            " connections to loopback addresses."
         ),
     ] = ()
     trusted_proxies: Annotated[
         tuple[str, ...],
         _description(
-            "Proxies, by address or network, whose `X-Forwarded-For` and `X-Forwarded-Proto` count: `10.0.0.0/8`;"
-            " comma list; empty: none."
+            "Proxies, by address or network, whose `X-Forwarded-For` and `X-Forwarded-Proto` are used:"
+            " `10.0.0.0/8`; comma list; empty: none."
         ),
     ] = ()
     outgoing_networks: Annotated[
         tuple[str, ...],
         _description(
-            "Networks, besides public addresses, that the server may send requests of its own to, as to webhooks and"
-            " brokers: `10.1.0.0/16`; comma list; empty: none."
+            "Networks, besides public addresses, to which the server may send its own requests, such as those"
+            " to webhooks and brokers: `10.1.0.0/16`; comma list; empty: none."
         ),
     ] = ()
     event_brokers: Annotated[
@@ -264,20 +281,20 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _description("Kafka brokers that subscriptions may send events to: `broker:9092`; comma list; empty: none."),
     ] = ()
     event_delivery: Annotated[
-        bool, _description("Send events to subscribers from this node, when no other node does.")
+        bool, _description("Send events to subscribers from this node if no other node does.")
     ] = True
     webhook_consent: Annotated[
         bool,
-        _description("Ask a webhook whether it takes events (OPTIONS, `WebHook-Request-Origin`) before the first one."),
+        _description("Ask a webhook for its consent (OPTIONS, `WebHook-Request-Origin`) before the first event."),
     ] = True
-    ui: Annotated[bool, _description("Serve web pages for people at `/ui`.")] = True
+    ui: Annotated[bool, _description("Serve the web pages at `/ui`.")] = True
     ui_read_only: Annotated[
-        bool, _description("Pages offer no change and refuse those that are sent to them; the APIs go on taking them.")
+        bool, _description("Pages offer no changes and refuse requests for changes. The APIs still accept them.")
     ] = False
     ui_session_seconds: Annotated[
         int,
         _description(
-            "How long somebody who logs in to the pages stays logged in, seconds; 0: pages have no login.",
+            "Time until a login to the pages expires, seconds; 0: pages have no login.",
             ge=0,
             le=30 * 86_400,
         ),
@@ -285,48 +302,56 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ui_session_key: Annotated[
         str,
         _description(
-            "Key that seals sessions of pages, one for all nodes: `file:/path`, `env:NAME`; empty: a new one per start."
+            "Key that encrypts the sessions of the pages, the same on all nodes: `file:/path`, `env:NAME`;"
+            " empty: a new key at each start."
         ),
     ] = ""
     ui_pipelines: Annotated[
         str,
-        _description("Folder whose folders are checkpoints of pipelines: pages show their journals; empty: none."),
+        _description("Folder that contains the checkpoints of pipelines, whose journals the pages show; empty: none."),
     ] = ""
     ui_environment: Annotated[
         str, _description("Name of the environment, shown on every page: `production`; empty: none.", max_length=100)
     ] = ""
     ui_environment_color: Annotated[
-        str, _description("Colour of the strip beside that name: `#b00020`; empty: a neutral one.")
+        str, _description("Colour of the strip with that name: `#b00020`; empty: a neutral colour.")
     ] = ""
     cache_seconds: Annotated[
         int,
         _description(
-            "How long caches keep a schema got by id or GUID without asking, also a deleted one; 0: never.",
+            "Time for which caches keep a schema read by id or GUID without revalidation, even if it is"
+            " deleted, seconds; 0: never.",
             ge=0,
             le=31_536_000,
         ),
     ] = 86_400
     answer_cache_bytes: Annotated[
         int,
-        _description("Memory per process for answers that are given again while they hold, bytes; 0: none.", ge=0),
+        _description("Memory per process for cached answers, bytes; 0: no cache.", ge=0),
     ] = 64 * 1024 * 1024
     compression_bytes: Annotated[
-        int, _description("Length from which answers are compressed (gzip, zstd), bytes; 0: never.", ge=0)
+        int, _description("Shortest answer that is compressed (gzip, zstd), bytes; 0: never.", ge=0)
     ] = 1024
-    testing: Annotated[bool, _description("SIGUSR1 empties the registry; memory stores only.")] = False
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], _description("Least level that is logged.")] = (
+    testing: Annotated[bool, _description("Empty the registry on SIGUSR1; for memory stores only.")] = False
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _description("Lowest level that is logged.")] = (
         "info"
     )
     otel: Annotated[
         bool,
-        _description("Send traces and metrics by OTLP, as the `OTEL_*` variables say; needs the extra `otel`."),
+        _description(
+            "Send traces and metrics by OTLP, as configured by the `OTEL_*` variables; needs the extra `otel`."
+        ),
     ] = False
-    log_format: Annotated[Literal["console", "json"], _description("Shape of log lines.")] = "console"
+    log_format: Annotated[Literal["console", "json"], _description("Format of log lines.")] = "console"
     max_connections: Annotated[
-        int, _description("Open connections per process; where there are more, the longest idle one is closed.", ge=1)
+        int,
+        _description(
+            "Open connections per process; beyond that, the connection that is idle for the longest time is closed.",
+            ge=1,
+        ),
     ] = 2048
     max_address_connections: Annotated[
-        int, _description("Open connections per process and client address, as that of a proxy.", ge=1)
+        int, _description("Open connections per process and client address (for a proxy: its address).", ge=1)
     ] = 1024
     max_header_bytes: Annotated[
         int, _description("Longest head of a request, bytes (431).", ge=1024, le=16_777_216)
@@ -335,92 +360,100 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requests_per_second: Annotated[
         float,
         _description(
-            "Requests per second that one caller may send on average, a principal or an anonymous address;"
-            " more are refused (429); 0: any number.",
+            "Requests per second that one caller may send on average; a caller is a principal or, without one,"
+            " an address; further requests are refused (429); 0: no limit.",
             ge=0,
         ),
     ] = 0
     requests_burst: Annotated[int, _description("Requests that one caller may send at once.", ge=1)] = 1000
     changes_per_second: Annotated[
         float,
-        _description("The same for requests other than GET, HEAD and OPTIONS (429); 0: any number.", ge=0),
+        _description("The same for requests other than GET, HEAD and OPTIONS (429); 0: no limit.", ge=0),
     ] = 0
     changes_burst: Annotated[int, _description("Such requests that one caller may send at once.", ge=1)] = 100
     header_seconds: Annotated[
-        int, _description("How long the head of a request may take to arrive (408).", ge=1, le=86_400)
+        int, _description("Time for the head of a request to arrive, seconds (408).", ge=1, le=86_400)
     ] = 10
     body_seconds: Annotated[
-        int, _description("How long the body of a request may take to arrive (408).", ge=1, le=86_400)
+        int, _description("Time for the body of a request to arrive, seconds (408).", ge=1, le=86_400)
     ] = 60
-    idle_seconds: Annotated[int, _description("How long a connection may stay without a request.", ge=1, le=86_400)] = (
-        60
-    )
+    idle_seconds: Annotated[
+        int, _description("Time after which a connection without a request is closed, seconds.", ge=1, le=86_400)
+    ] = 60
     request_seconds: Annotated[
-        int, _description("How long one request may take before it is given up (503).", ge=1, le=86_400)
+        int, _description("Time after which a request is cancelled, seconds (503).", ge=1, le=86_400)
     ] = 60
     work_threads: Annotated[
         int, _description("Threads per process that parse and compare registered schemas.", ge=1, le=64)
     ] = 4
     work_waiting: Annotated[
-        int, _description("Calls that may wait for such a thread; more are refused (503).", ge=0, le=1_000_000)
+        int, _description("Calls that may wait for such a thread; further calls are refused (503).", ge=0, le=1_000_000)
     ] = 1000
     stateless_threads: Annotated[
         int,
-        _description("Threads per process for checks, conversions and all else that registers nothing.", ge=1, le=64),
+        _description(
+            "Threads per process for work that registers nothing, such as checks and conversions.", ge=1, le=64
+        ),
     ] = 2
     stateless_waiting: Annotated[
-        int, _description("Checks and the like that may wait for a thread; more are refused (503).", ge=0, le=1_000_000)
+        int, _description("Calls that may wait for such a thread; further calls are refused (503).", ge=0, le=1_000_000)
     ] = 32
     process_bytes: Annotated[
         int,
         _description(
-            "Bodies of checks and the like from this length on are worked on in processes of their own, as many as"
-            " there are threads for them; 0: in threads.",
+            "Length from which the body of a check or conversion is processed in a separate process, bytes;"
+            " there are as many processes as such threads; 0: always in threads.",
             ge=0,
         ),
     ] = 16 * 1024
-    shutdown_seconds: Annotated[int, _description("How long open requests may finish after SIGTERM.", ge=0)] = 10
+    shutdown_seconds: Annotated[int, _description("Time for open requests to finish after SIGTERM, seconds.", ge=0)] = (
+        10
+    )
     max_schema_bytes: Annotated[int, _description("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _description("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
     max_references: Annotated[
-        int, _description("Direct and indirect references of one schema; chains of them have 200 at most.", ge=0)
+        int, _description("Direct and indirect references of one schema; a chain of them may have at most 200.", ge=0)
     ] = 1000
     max_versions: Annotated[int, _description("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
     max_schemas: Annotated[int, _description("Different schema texts in the registry.", ge=1)] = 10_000_000
     max_text_bytes: Annotated[
-        int, _description("Length of all schema texts together, bytes, before compression.", ge=1)
+        int, _description("Total length of all schema texts before compression, bytes.", ge=1)
     ] = 16 * 1024**3
     max_waiting_writes: Annotated[
         int,
-        _description("Changes per process that may wait for the store; more are refused (503).", ge=1, le=1_000_000),
+        _description(
+            "Changes per process that may wait for the store; further changes are refused (503).", ge=1, le=1_000_000
+        ),
     ] = 4096
     max_caller_schemas: Annotated[
         int,
         _description(
-            "Versions that one caller may have registered and nobody purged, soft-deleted ones included; super users"
-            " may have more; 0: any number.",
+            "Versions registered by one caller, including soft-deleted ones, that are not deleted for good;"
+            " super users have no limit; 0: no limit.",
             ge=0,
         ),
     ] = 0
     max_caller_bytes: Annotated[
-        int, _description("Length of the texts of those versions together, bytes, each one counted; 0: any.", ge=0)
+        int, _description("Total length of the texts of those versions, bytes; 0: no limit.", ge=0)
     ] = 0
     max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000
     max_keys: Annotated[int, _description("Keys of each kind in the DEK registry.", ge=0)] = 10_000
     max_places: Annotated[int, _description("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
     undecided: Annotated[
-        Literal["refuse", "allow"], _description("What to do with a change no rule can decide: a warning when allowed.")
+        Literal["refuse", "allow"],
+        _description("Decision on a change that no rule can decide: refuse it, or allow it with a warning."),
     ] = "refuse"
     mode_mutable: Annotated[bool, _description("Whether modes can be changed through the dialects.")] = True
     confluent_incompatible_code: Annotated[
         Literal[409, 40901] | None,
         _description(
-            "`error_code` of a refused schema in the Confluent dialect (HTTP status is 409); else the profile's."
+            "`error_code` of a refused schema in the Confluent dialect (its HTTP status is 409); by default"
+            " that of the profile."
         ),
     ] = None
     confluent_profile: Annotated[
         Literal["7.9", "8.0", "8.1", "8.2", "8.3", "8.4", "redpanda", "karapace"],
-        _description("Confluent's release, or other maker, whose visible shapes the Confluent dialect has."),
+        _description("Release of Confluent, or other registry, whose behaviour the Confluent dialect imitates."),
     ] = "8.1"
 
     schema_repo_ids: Annotated[
@@ -431,7 +464,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str, _description("Validators (comma list) of schema-repo subjects created without `repo.validators`.")
     ] = ""
     schema_repo_models: Annotated[
-        str, _description("Compatibility models and validators of your own: `db_policy=full,lint; noop=none`.")
+        str, _description("Additional compatibility models and validators: `db_policy=full,lint; noop=none`.")
     ] = ""
     schema_repo_read_only: Annotated[bool, _description("Refuse writes through AVRO-1124 and schema-repo.")] = False
 
@@ -512,15 +545,15 @@ def load_settings(
         parse_source(name, getattr(settings, name))
     for name, (pattern, shape) in _RECEIVERS.items():
         if (url := getattr(settings, name)) and not pattern.fullmatch(url):
-            raise InvalidRequest(f"settings: {name}: it is no {shape}")
+            raise InvalidRequest(f"settings: {name}: it is not a valid {shape}")
     if settings.ui_environment_color and not _COLOR.fullmatch(settings.ui_environment_color):
         raise InvalidRequest("settings: ui_environment_color: write a colour as #b00020")
     for origin in settings.cors_origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
-            raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")
+            raise InvalidRequest(f"settings: cors_origins: {origin!r} is not an origin such as https://ui.example.org")
     for host in settings.allowed_hosts:
         if not _HOST.fullmatch(host):
-            raise InvalidRequest(f"settings: allowed_hosts: {host!r} is no name such as registry.example.org")
+            raise InvalidRequest(f"settings: allowed_hosts: {host!r} is not a name such as registry.example.org")
     for principal in settings.super_users:
         try:
             check_principal(principal)
@@ -534,7 +567,9 @@ def load_settings(
     if settings.testing and driver.is_durable:
         raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
     if settings.workers > 1 and not driver.is_durable:
-        raise InvalidRequest("settings: several workers need a store they share; memory: is one process's own")
+        raise InvalidRequest(
+            "settings: several workers need a store they share; a memory: store belongs to one process"
+        )
     return settings
 
 
@@ -543,7 +578,7 @@ def _check_addresses(settings: ServerSettings) -> None:
     for url in settings.known_registries:
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
             raise InvalidRequest(
-                f"settings: known_registries: {url!r} is no URL such as https://registry.example.org/x"
+                f"settings: known_registries: {url!r} is not a URL such as https://registry.example.org/x"
             )
     for name in ("trusted_proxies", "outgoing_networks"):
         for network in getattr(settings, name):

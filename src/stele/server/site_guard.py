@@ -55,7 +55,7 @@ class SiteGuard:
                 origin = value
         if not self.knows_host(host, address):
             site = host.decode("ascii", "replace")
-            return ForeignSite(f"'{site}' is no name of this server; the setting allowed_hosts lists its names")
+            return ForeignSite(f"'{site}' is not a name of this server; the setting allowed_hosts lists its names")
         if origin and method not in _SAFE_METHODS and not self._is_own_origin(origin.decode("latin-1"), host):
             site = origin.decode("ascii", "replace")
             return ForeignSite(

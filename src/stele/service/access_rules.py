@@ -173,7 +173,9 @@ class RegistryAccess(AccessControl):
             try:
                 rows += [RuleSource(rule, collection) for rule in self._readers[collection](document)]
             except (msgspec.MsgspecError, SteleError) as error:
-                _logger.error("a rule is unknown, so everybody but super users is denied everything", reason=str(error))
+                _logger.error(
+                    "a rule is unknown, so all callers except super users are denied everything", reason=str(error)
+                )
                 rows.append(RuleSource(_NOBODY, collection))
         return rows
 
@@ -316,8 +318,8 @@ def require_way_back(registry: Registry, collection: str, items: Items, changes:
     decision = after.decide(caller.principal.names, Operation.MANAGE_ACCESS, REGISTRY_RESOURCE, caller.address)
     if not decision.allowed:
         raise Conflict(
-            "after this change you could not manage access any more: let somebody else make it who can, or name"
-            " super_users in the settings"
+            "after this change you could not manage access any more: ask another administrator to make it, or set"
+            " super_users"
         )
 
 
@@ -334,6 +336,6 @@ def require_manager(access: AccessControl) -> None:
         if rule.principal == name
     ):
         raise InvalidRequest(
-            "settings: with access=deny nobody could do anything: name super_users, or a file of access_rules with a"
-            " rule such as `allow user:root admin registry`"
+            "settings: with access=deny and without super_users no caller has any right: set super_users, or"
+            " access_rules to a file with a rule such as `allow user:root admin registry`"
         )

@@ -96,19 +96,21 @@ async def create_api_key(
     """
     for text in (name, *groups):
         if not _NAME.fullmatch(text):
-            raise InvalidName(text, "is no name of a caller or group: 1 to 200 characters without blanks and colons")
+            raise InvalidName(
+                text, "is not a name of a caller or group: it must have 1 to 200 characters without blanks and colons"
+            )
     if len(groups) > _MOST_GROUPS:
-        raise InvalidRequest(f"a key has {_MOST_GROUPS} groups at most")
+        raise InvalidRequest(f"a key may have {_MOST_GROUPS} groups at most")
     now = datetime.now(UTC)
     if expires is not None and (expires.tzinfo is None or expires <= now):
-        raise InvalidRequest("the time at which a key expires is in the future, and has a time zone")
+        raise InvalidRequest("the time at which a key expires must be in the future and have a time zone")
     key_id = secrets.token_hex(8)
     key = f"{PREFIX}{key_id}_{secrets.token_urlsafe(32)}"
     stored = StoredApiKey(name, _digest(key), now, tuple(dict.fromkeys(groups)), expires, CALLER.get().principal.name)
 
     def change(items: Items) -> tuple[Changes, None]:
         if len(items) >= _MOST:
-            raise TooLarge(f"there are {_MOST} API keys, which is the limit; revoke some")
+            raise TooLarge(f"there are {_MOST} API keys, the limit: revoke some")
         return {(key_id,): msgspec.json.encode(stored)}, None
 
     await edit_collection(registry, COLLECTION, change, via=via)

@@ -111,7 +111,7 @@ class AuditFile:
         elif whole == 0:
             self._end = self._read_rotated_end()
         else:
-            raise StoreError(f"The last line of {self.path} is no line of an audit trail: move the file away")
+            raise StoreError(f"The last line of {self.path} is not a line of an audit trail: move the file away")
         self._identity = (status.st_ino, status.st_size)
         if fragment:
             with self.path.open("r+b") as file:

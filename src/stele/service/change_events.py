@@ -101,9 +101,9 @@ def parse_position(text: str) -> EventPosition:
     """
     seq, dash, part = text.partition("-")
     if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in (seq, part or "0")):
-        raise InvalidRequest("a position among events is the number of a record, or the id of an event")
+        raise InvalidRequest("a position among events must be the number of a record or the id of an event")
     if dash and not part:
-        raise InvalidRequest("a position among events is the number of a record, or the id of an event")
+        raise InvalidRequest("a position among events must be the number of a record or the id of an event")
     return EventPosition(max(int(seq), 1), int(part)) if dash else EventPosition(int(seq) + 1)
 
 

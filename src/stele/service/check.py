@@ -89,7 +89,7 @@ def check_compatibility(
     policy = find_policy(request.policy)
     ruleset = select_ruleset(fmt, request.ruleset or "", adopted)
     if len(request.against) > _MAX_AGAINST:
-        raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
+        raise InvalidRequest(f"against has {len(request.against)} entries; the limit is {_MAX_AGAINST}")
 
     # Only a check without comparison is strict: a comparison needs the meaning of the text, and ignores bad style.
     new = parse_candidate(

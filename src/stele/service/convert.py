@@ -107,7 +107,7 @@ def convert_schema(request: ConvertRequest, limits: Limits | None = None) -> Con
 def infer_schema(request: InferRequest) -> ConvertAnswer:
     """Infer a schema. Raises `UnknownFormat`, `InvalidRequest`, `InvalidName`, `CannotConvert`, `TooLarge`."""
     if len(request.samples) > MAX_SAMPLES:
-        raise TooLarge(f"there are {len(request.samples)} samples, at most {MAX_SAMPLES} are taken in one request")
+        raise TooLarge(f"there are {len(request.samples)} samples; the limit for one request is {MAX_SAMPLES}")
     return infer_from_samples(
         request.samples,
         to=request.to,
@@ -128,7 +128,7 @@ def infer_from_samples(
     if not name or len(name) > _MAX_NAME:
         raise InvalidName(name[:_MAX_NAME], "is empty or too long for the name of a type")
     if not 0 <= enumerations <= MAX_SYMBOLS:
-        raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MAX_SYMBOLS}")
+        raise InvalidRequest(f"enumerations is {enumerations}; it must be from 0 to {MAX_SYMBOLS}")
     accumulator = Samples(InferOptions(notations=notations, enumerations=enumerations))
     for sample in samples:
         accumulator.add_sample(sample)

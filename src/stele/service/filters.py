@@ -26,7 +26,7 @@ _COMPARE: Mapping[str, Callable[[str, str], bool]] = {
 def check_filters(filters: Any) -> None:
     """Raise `InvalidRequest` for an invalid list of filters."""
     if not isinstance(filters, list):
-        raise InvalidRequest("filters are a list")
+        raise InvalidRequest("filters must be a list")
     pending = [(entry, 1) for entry in filters]
     count = 0
     while pending:
@@ -40,28 +40,28 @@ def check_filters(filters: Any) -> None:
 def _check_filter(entry: Any) -> list[Any]:
     """Check one filter, and return the filters directly inside it."""
     if not isinstance(entry, dict) or len(entry) != 1:
-        raise InvalidRequest("a filter is an object with one member, the name of its dialect")
+        raise InvalidRequest("a filter must be an object with one member, the name of its dialect")
     ((dialect, value),) = entry.items()
     if dialect in _COMPARE:
         is_mapping = isinstance(value, dict) and all(isinstance(text, str) and text for text in value.values())
         if not is_mapping or not value or not all(value):
-            raise InvalidRequest(f"{dialect} maps names of attributes to texts, none of them empty")
+            raise InvalidRequest(f"{dialect} must map names of attributes to strings that are not empty")
         return []
     if dialect in {"all", "any"}:
         if not isinstance(value, list) or not value:
-            raise InvalidRequest(f"{dialect} takes a list of filters, at least one")
+            raise InvalidRequest(f"{dialect} needs a list of at least one filter")
         return value
     if dialect == "not":
         return [value]
     if dialect == "sql":
         if not isinstance(value, str) or not value:
-            raise InvalidRequest("sql takes an expression of CESQL")
+            raise InvalidRequest("sql needs an expression of CESQL")
         from stele.service.cesql.syntax import parse_expression  # a parser that few servers need
 
         parse_expression(value)
         return []
     known = ", ".join((*_COMPARE, "sql", "all", "any", "not"))
-    raise InvalidRequest(f"{dialect[:100]!r} is no dialect of filters: {known}")
+    raise InvalidRequest(f"{dialect[:100]!r} is not a dialect of filters; known: {known}")
 
 
 def passes_filters(event: Mapping[str, str], filters: Iterable[Mapping[str, Any]]) -> bool:

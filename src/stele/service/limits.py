@@ -62,7 +62,7 @@ class Limits(msgspec.Struct, frozen=True):
     def check_text(self, text: bytes) -> None:
         """Raise `TooLarge` for a text over the limit."""
         if len(text) > self.schema_bytes:
-            raise TooLarge(f"the schema has {len(text)} bytes, the limit (max_schema_bytes) is {self.schema_bytes}")
+            raise TooLarge(f"the schema has {len(text)} bytes; the limit (max_schema_bytes) is {self.schema_bytes}")
 
     def check_growth(self, state: State, events: Iterable[Event]) -> None:
         """Raise `RegistryFull` if events would add more versions or texts to a state than the limits allow."""
@@ -74,9 +74,9 @@ class Limits(msgspec.Struct, frozen=True):
                 continue
             subject = state.find_subject(event.key)
             if subject is not None and len(subject.versions) - len(event.replaces) >= self.versions:
-                raise RegistryFull(f"the subject has {self.versions} versions, which is the limit (max_versions)")
+                raise RegistryFull(f"the subject has {self.versions} versions; the limit is reached (max_versions)")
             if event.sha not in state.contents and len(state.contents) >= self.schemas:
-                raise RegistryFull(f"the registry has {self.schemas} schemas, which is the limit (max_schemas)")
+                raise RegistryFull(f"the registry has {self.schemas} schemas; the limit is reached (max_schemas)")
             if event.sha not in state.contents:
                 text_bytes += len(event.text or b"")
             if text_bytes > self.text_bytes:
@@ -100,27 +100,25 @@ class Limits(msgspec.Struct, frozen=True):
         who = creator or "callers without a name"
         if self.caller_schemas and usage.versions + len(added) > self.caller_schemas:
             raise QuotaUsedUp(
-                f"{who} registered {usage.versions} schemas that are still there; one caller may have"
-                f" {self.caller_schemas} (max_caller_schemas): purge some"
+                f"{who} has {usage.versions} registered schemas; the limit of one caller (max_caller_schemas) is"
+                f" {self.caller_schemas}: delete some for good"
             )
         length = sum(_measure_text(state, event) for event in added)
         if self.caller_bytes and usage.text_bytes + length > self.caller_bytes:
             raise QuotaUsedUp(
-                f"{who} registered {usage.text_bytes} bytes of schemas that are still there; with {length} more they"
-                f" would pass what one caller may have, {self.caller_bytes} (max_caller_bytes): purge some"
+                f"{who} has {usage.text_bytes} bytes of registered schemas; with {length} more they would pass the"
+                f" limit of one caller (max_caller_bytes), {self.caller_bytes}: delete some for good"
             )
 
     def check_reference_depth(self, depth: int) -> None:
         """Raise `TooLarge` for a chain of references that is too long."""
         if depth > MAX_REFERENCE_DEPTH:
-            raise TooLarge(
-                f"the references of the schema form a chain of {depth}; the longest one taken is {MAX_REFERENCE_DEPTH}"
-            )
+            raise TooLarge(f"the references of the schema form a chain of {depth}; the limit is {MAX_REFERENCE_DEPTH}")
 
     def check_references(self, count: int) -> None:
         """Raise `TooLarge` for more direct and indirect references than the limit."""
         if count > self.references:
-            raise TooLarge(f"the schema needs {count} references, the limit (max_references) is {self.references}")
+            raise TooLarge(f"the schema needs {count} references; the limit (max_references) is {self.references}")
 
 
 def _measure_text(state: State, event: VersionRegistered) -> int:

@@ -29,9 +29,11 @@ def decode_entry(entry: LogEntry) -> LogRecord:
     try:
         return decode_record(entry.record)
     except NewerRecord as error:
-        raise NewerLog(f"Record {entry.seq} of the log is of a newer release: {error}; upgrade this node") from error
+        raise NewerLog(
+            f"Record {entry.seq} of the log was written by a newer release: {error}; upgrade this node"
+        ) from error
     except msgspec.MsgspecError as error:
-        raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
+        raise StoreError(f"record {entry.seq} of the log cannot be read by this version: {error}") from error
 
 
 def upgrade_record(record: LogRecord) -> LogRecord:

@@ -115,8 +115,8 @@ async def find_address(rules: AddressRules, host: str, port: int, *, resolver: R
     for address in addresses:
         if not rules.allows(address):
             raise ForbiddenAddress(
-                f"{host} is at {address}, which is no public address; outgoing_networks lists networks that may be"
-                " asked"
+                f"{host} is at {address}, which is not a public address; outgoing_networks lists the networks that"
+                " requests may go to"
             )
     if not addresses:
         raise Unavailable(f"{host} has no address")
@@ -177,7 +177,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def _find_address(self, url: httpx.URL) -> str:
         host = url.host
         if url.scheme not in {"http", "https"} or not host:
-            raise ForbiddenAddress("only http:// and https:// URLs with a host can be asked")
+            raise ForbiddenAddress("the URL must begin with http:// or https:// and have a host")
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
             return await find_address(self._rules, host, port, resolver=self._resolver)

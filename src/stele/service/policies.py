@@ -31,7 +31,7 @@ _UNREADABLE = "\ufffd"
 """Replacement for bytes that are not UTF-8. Names with it are rejected, because different names would become one."""
 
 PolicySource = Literal["subject", "creation", "namespace", "registry", "default"]
-RulesetName = Annotated[str, Meta(min_length=1, description="NAME, or NAME@VERSION to hold it at that version")]
+RulesetName = Annotated[str, Meta(min_length=1, description="NAME, or NAME@VERSION to fix the version")]
 
 
 class OwnPolicy(msgspec.Struct, frozen=True):
@@ -89,10 +89,10 @@ def parse_level_name(name: str) -> SettingsLevel:
     if name.startswith(_QUALIFIED):
         namespace, colon, subject = name.removeprefix(_QUALIFIED).partition(":")
         if not colon:
-            raise InvalidName(name, "names no level: write subject, :.namespace:subject or :.namespace:")
+            raise InvalidName(name, "does not name a level: write subject, :.namespace:subject or :.namespace:")
     for part in (namespace, subject):
         if _UNREADABLE in check_name(part):
-            raise InvalidName(name, "is no Unicode text")
+            raise InvalidName(name, "is not valid Unicode text")
     return SettingsLevel(namespace, subject or None)
 
 

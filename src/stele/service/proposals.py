@@ -168,7 +168,7 @@ def make_registration(state: State, version: Version) -> RegisterSchema:
 
 def _require_name(key: SubjectKey) -> None:
     if not key.name.strip():
-        raise InvalidName(key.name, "is no name of a subject: give it one")
+        raise InvalidName(key.name, "has no subject: give it one")
     for part in key:
         check_name(part)
 

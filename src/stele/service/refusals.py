@@ -180,7 +180,7 @@ def read_refusals(notes: AuditNotes, text: str, kind: str, limit: int) -> Refusa
         StoreError: A file cannot be read.
     """
     if kind not in ("", *KINDS):
-        raise InvalidRequest(f"kind is one of {', '.join(KINDS)}")
+        raise InvalidRequest(f"kind must be one of {', '.join(KINDS)}")
     if notes.file is None:
         entries, is_complete = list(reversed(notes.recent)), True
     else:

@@ -367,7 +367,7 @@ class Registry:
             if decision is not None and not decision.events:
                 return decision.outcome if read is None else read(self.state, decision.outcome)
         if self.waiting_writes >= self.limits.waiting_writes:
-            raise Overloaded(f"the server has too much to do: {self.waiting_writes} changes wait for the log")
+            raise Overloaded(f"the server is overloaded: {self.waiting_writes} changes are waiting for the log")
         with self.tracer.open_span("stele.append", {}):
             self.waiting_writes += 1
             self._queue.put_nowait(job)

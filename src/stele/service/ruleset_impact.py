@@ -153,13 +153,13 @@ def _make_plan(request: ReportRequest) -> _Plan:
     """Return the formats concerned, loaded, and the ruleset versions to compare with."""
     if not request.format:
         if request.ruleset:
-            raise InvalidRequest("a ruleset belongs to a format: name the format, too")
+            raise InvalidRequest("a ruleset belongs to a format: give the format as well")
         formats = {fmt.name: fmt for fmt in installed_formats()}
     else:
         fmt = get_format(request.format)
         formats = {fmt.name: fmt}
     if request.everywhere and not request.ruleset:
-        raise InvalidRequest("name the ruleset that is to stand in everywhere")
+        raise InvalidRequest("give the ruleset that replaces the current one everywhere")
     versions: dict[str, dict[str, int]] = {}
     everywhere = ""
     for name, fmt in formats.items():

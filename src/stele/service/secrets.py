@@ -83,7 +83,7 @@ def parse_source(setting: str, text: str) -> KeySource:
     kms_type, _, key_id = place.partition(":")
     if kind == "kms" and kms_type and key_id and setting == SETTING:
         return KeySource(kind, key_id, kms_type)
-    raise InvalidRequest(f"{setting}: {text!r} is none of file:/path, env:NAME, kms:type:key-id")
+    raise InvalidRequest(f"{setting}: {text!r} must be one of file:/path, env:NAME, kms:type:key-id")
 
 
 def read_key_bytes(source: KeySource, environ: Mapping[str, str] = os.environ) -> bytes:
@@ -94,7 +94,7 @@ def read_key_bytes(source: KeySource, environ: Mapping[str, str] = os.environ) -
     except OSError as error:
         raise InvalidRequest(f"the key {source.place} cannot be read: {error.strerror}") from None
     except KeyError:
-        raise InvalidRequest(f"the variable {source.place}, which has a key, is not set") from None
+        raise InvalidRequest(f"the variable {source.place}, which should hold a key, is not set") from None
     except InvalidRequest as error:
         raise InvalidRequest(f"{source.kind}:{source.place}: {error}") from None
 
@@ -222,7 +222,9 @@ class Secrets:
         if self._first is not None or documents.take_members(document, SECRET_MEMBERS[collection]) is None:
             return
         if self.plain is PlainSecrets.REFUSE:
-            raise InvalidRequest("this server has no key to seal secrets with (setting secrets_key), and stores none")
+            raise InvalidRequest(
+                "this server has no key to seal secrets (setting secrets_key), so it cannot store secrets"
+            )
         if not self._has_warned:
             self._has_warned = True
             _logger.warning("secrets are stored as plain text", hint="name a key in the setting secrets_key")

@@ -117,7 +117,7 @@ class WorkThreads(ThreadPoolExecutor):
             if not is_free and self._started == threads and len(self._jobs) >= waiting:
                 self._jobs = deque(job for job in self._jobs if not job.cancelled())
                 if len(self._jobs) >= waiting:
-                    raise Overloaded(f"the server has too much to do: {waiting} requests wait for {self._name}")
+                    raise Overloaded(f"the server is overloaded: {waiting} requests are waiting for {self._name}")
             self._jobs.append(job)
             if not is_free and self._started < threads:
                 self._started += 1

@@ -132,7 +132,7 @@ class Usage:
             if key in items:
                 self._require_bind(_decode_census(items[key]))
             if key not in items and len(items) >= most:
-                raise TooLarge(f"censuses of {most} places are recorded, which is the limit (max_places)")
+                raise TooLarge(f"censuses of {most} places are stored; the limit is reached (max_places)")
             return {key: _encode_census(census)}, None
 
         await collections.edit_collection(self._registry, COLLECTION, change, via=via)
@@ -186,7 +186,7 @@ class Usage:
         of bounds.
         """
         if not 1 <= limit <= MOST_PLACES:
-            raise InvalidRequest(f"limit is a whole number from 1 to {MOST_PLACES}")
+            raise InvalidRequest(f"limit must be a whole number from 1 to {MOST_PLACES}")
         self._refresh_index(await self._registry.fresh_state())
         places: list[LocationUsage] = []
         for place in sorted(name for name in self._places if name > after):
@@ -251,7 +251,9 @@ class Usage:
 
 def _check_place(place: str) -> str:
     if not place or len(place) > _LONGEST_NAME or not place.isprintable() or "\ufffd" in place:
-        raise InvalidName(place[:_LONGEST_NAME], f"is no name of a place: 1 to {_LONGEST_NAME} printable characters")
+        raise InvalidName(
+            place[:_LONGEST_NAME], f"is not a name of a place: it must have 1 to {_LONGEST_NAME} printable characters"
+        )
     return place
 
 

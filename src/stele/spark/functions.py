@@ -533,7 +533,7 @@ def field_names(
     if is_record:
         return columns
     if len(columns) != 1:
-        raise Invalid(f"the schema is no record but {kind}: name the one column that holds its value")
+        raise Invalid(f"the schema is not a record but {kind}: name the column that holds its value")
     return None
 
 

@@ -155,7 +155,7 @@ class ChainedLog:
         """
         link = await self._find_link(seq)
         if link is None:
-            raise StoreError(f"The log {self.place} has no record {seq} for a snapshot to stand on")
+            raise StoreError(f"The log {self.place} has no record {seq} for the snapshot")
         await self.driver.save_snapshot(seq, await asyncio.to_thread(seal_snapshot, seq, link, data))
 
     async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:

@@ -16,4 +16,4 @@ def require_room(path: Path) -> None:
     """Raise `StoreError` when the disk of a file or folder is full."""
     room = os.statvfs(path)
     if room.f_frsize * (room.f_bavail if os.geteuid() else room.f_bfree) < LEAST_ROOM:
-        raise StoreError(f"The log {path} has no room left on its disk")
+        raise StoreError(f"The log {path} has no space left on its disk")

@@ -156,7 +156,7 @@ def find_driver(url: str) -> StorageDriver:
         if not colon:
             hint = f"; did you mean sqlite:///{url}?" if url.endswith((".db", ".sqlite", ".sqlite3")) else ""
             raise InvalidRequest(f"the store has no scheme; known are {kinds}{hint}")
-        raise InvalidRequest(f"'{scheme}:' is no kind of store; known are {kinds}{suggest_name(scheme, known)}")
+        raise InvalidRequest(f"'{scheme}:' is not a kind of store; known are {kinds}{suggest_name(scheme, known)}")
     return _load_driver(known[scheme.lower()])
 
 
@@ -200,5 +200,5 @@ def _load_driver(point: EntryPoint) -> StorageDriver:
             f"the driver of '{point.name.lower()}:' ({point.value}) cannot be loaded: {error}"
         ) from error
     if not isinstance(driver, StorageDriver):
-        raise InvalidRequest(f"the driver of '{point.name.lower()}:' ({point.value}) is no StorageDriver")
+        raise InvalidRequest(f"the driver of '{point.name.lower()}:' ({point.value}) is not a StorageDriver")
     return driver

@@ -7,7 +7,7 @@ from stele.errors import StoreError
 
 def describe_newer_layout(what: str, layout: int, known: int) -> str:
     """Return why something of a newer layout cannot be used by a program that knows an older one."""
-    return f"{what} layout {layout}, this program knows layout {known}: use a newer Stele"
+    return f"{what} layout {layout}, but this program knows only layout {known}: use a newer Stele"
 
 
 def require_known_layout(what: str, layout: int, known: int) -> None:

@@ -58,7 +58,7 @@ async def copy_log(
         is_last = until is None or until.is_set()
         while entries := await source.tail(seq, _PAGE):
             if not await target.append(seq, [entry.record for entry in entries]):
-                raise InvalidRequest(f"somebody else writes to the target: it has a record {seq + 1} already")
+                raise InvalidRequest(f"another process writes to the target: it already has a record {seq + 1}")
             seq += len(entries)
             progress(seq)
         if is_last:
@@ -81,11 +81,11 @@ async def _compare_logs(source: Log, target: Log, until: int) -> int:
         wanted = (await source.tail(seq, _PAGE))[: until - seq]
         there = await target.tail(seq, len(wanted)) if wanted else []
         if not wanted or len(there) != len(wanted):
-            raise InvalidRequest(f"the target has a history of its own: the source has no record {seq + 1}")
+            raise InvalidRequest(f"the target is not a copy of the source: the source has no record {seq + 1}")
         for own, other in zip(there, wanted, strict=True):
             if own.record != other.record:
                 if not _is_redacted(other.record, own.record):
-                    raise InvalidRequest(f"the target has a history of its own: record {own.seq} is another one")
+                    raise InvalidRequest(f"the target is not a copy of the source: record {own.seq} differs")
                 await target.erase(own.seq, other.record)
                 erased += 1
         seq += len(wanted)
@@ -132,7 +132,7 @@ async def compact_log(log: Log) -> CompactedLog:
             try:
                 record = decode_record(entry.record)
             except msgspec.MsgspecError as error:
-                raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
+                raise StoreError(f"record {entry.seq} of the log cannot be read by this version: {error}") from error
             apply_record(state, entry.seq, record)
             for text in state.erased:
                 purged.setdefault(text.seq, set()).add(text.sha)

@@ -47,7 +47,7 @@ def open_files(url: str) -> StoreFiles:
     """Return the files of a store. Raises `InvalidRequest` when there are none, or the kind of store has none."""
     driver = find_driver(url)
     if driver.open_files is None:
-        raise InvalidRequest(f"a store of the kind '{url.partition(':')[0]}:' has no files to look after")
+        raise InvalidRequest(f"a store of the kind '{url.partition(':')[0]}:' has no files to maintain")
     return driver.open_files(url)
 
 
@@ -60,7 +60,7 @@ def inspect_store(url: str) -> StoreCondition | None:
     return None if driver.inspect is None else driver.inspect(url)
 
 
-_UNREADABLE = "is no record that this version can read"
+_UNREADABLE = "is not a record that this version can read"
 _CONTRADICTIONS = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
 """Errors of folding a record that refers to things which no earlier record created."""
 
@@ -175,11 +175,13 @@ class _Reading:
         except NewerRecord as error:
             if problem is not None or not self._is_chained:
                 return problem or _UNREADABLE, None
-            raise NewerLog(f"Record {seq} of the log is of a newer release: {error}; use that release") from error
+            raise NewerLog(
+                f"Record {seq} of the log was written by a newer release: {error}; use that release"
+            ) from error
         except msgspec.MsgspecError:
             return problem or _UNREADABLE, None
         if problem is None and not has_intact_texts(record):
-            problem = "has a text that is not the one of its SHA-256"
+            problem = "has a text whose SHA-256 does not match"
         return problem, record
 
 

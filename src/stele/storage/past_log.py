@@ -27,7 +27,7 @@ async def open_past(log: Log, moment: str) -> PastLog:
         if moment.isdigit():
             seq = int(moment)
             if seq > (head := await log.head()):
-                raise InvalidRequest(f"as of record {seq}: the log ends with record {head}")
+                raise InvalidRequest(f"record {seq} does not exist: the log ends with record {head}")
         else:
             seq = await _find_record(log, _parse_time(moment))
     except BaseException:
@@ -42,7 +42,7 @@ def _parse_time(moment: str) -> int:
         time = datetime.fromisoformat(moment)
     except ValueError:
         raise InvalidRequest(
-            f"as of {moment!r}: write a sequence number, or a time such as 2026-11-23T10:00:00Z"
+            f"{moment!r} is not a moment: write a sequence number, or a time such as 2026-11-23T10:00:00Z"
         ) from None
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
@@ -56,7 +56,7 @@ async def _find_record(log: Log, at: int) -> int:
         try:
             record = decode_record(entry.record)
         except msgspec.MsgspecError as error:
-            raise StoreError(f"record {middle} of the log is not one this version can read: {error}") from error
+            raise StoreError(f"record {middle} of the log cannot be read by this version: {error}") from error
         if record.metadata.at <= at:
             low = middle
         else:

@@ -110,7 +110,7 @@ def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("name", help="name of an installed format")
     parser.add_argument("cases", nargs="*", type=Path, help="case files, or folders of them")
     parser.add_argument("--judge", action="append", default=[], metavar="THEIRS=OURS", help="ruleset for foreign lines")
-    parser.add_argument("--all", action="store_true", help="try every schema of the lines, not a spread of them")
+    parser.add_argument("--all", action="store_true", help="use every schema of the lines, not a sample")
     return parser.parse_args(arguments)
 
 

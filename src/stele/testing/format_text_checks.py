@@ -113,7 +113,7 @@ class TextChecks:
             text = self.material.format.canonical(parsed, TextForm.CANONICAL)
             fail_with([] if digests else [f"{sample.id}: no fingerprint"])
             fail_with(
-                f"{sample.id}: {kind} is no digest of the CANONICAL form"
+                f"{sample.id}: {kind} is not a digest of the CANONICAL form"
                 for kind, digest in digests.items()
                 if len(digest) != _SIZES.get(kind, len(digest))
                 or (kind in _DIGESTS and digest != _DIGESTS[kind](text).digest())
@@ -162,7 +162,7 @@ class VerdictChecks:
     def test_verdicts_of_the_lines(self) -> None:
         """Every uncontested line gets its verdict from the ruleset it names, or from the one that replaces it."""
         fail_with(
-            f"{case.id}: nobody has its ruleset {case.ruleset!r}"
+            f"{case.id}: its ruleset {case.ruleset!r} is not installed"
             for case in self._compared_cases()
             if not self._is_known(case)
         )

@@ -21,7 +21,7 @@ _logger = structlog.get_logger("stele.ui")
 _ADVICE: Final = {
     400: "Go back and correct what was sent.",
     401: "Say who you are: with a user and password, an API key, a token or a certificate, as this server is set up.",
-    403: "Ask whoever manages the access rules of this registry for the right.",
+    403: "Ask an administrator of this registry for the right.",
     404: "It may have been deleted, or its name may be spelled differently. Search for it.",
     405: "Follow a link or use a form of these pages.",
     413: "Send less at once.",

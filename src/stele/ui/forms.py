@@ -79,12 +79,12 @@ async def read_form(request: Request[Any, Any, Any]) -> Form:
         body = decode_body(await read_bytes(request), dict[str, str | list[str] | int | bool | None])
         return Form({name: _list_values(value) for name, value in body.items()})
     if media_type not in {_FORM, ""}:
-        raise InvalidRequest(f"a form is sent as {_FORM}, {_UPLOAD} or application/json, not as {media_type}")
+        raise InvalidRequest(f"a form must be sent as {_FORM}, {_UPLOAD} or application/json, not as {media_type}")
     text = (await read_bytes(request)).decode("utf-8", "replace")
     try:
         return Form(parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_VALUES))
     except ValueError:
-        raise TooLarge(f"a form has at most {_MOST_VALUES} fields") from None
+        raise TooLarge(f"a form may have at most {_MOST_VALUES} fields") from None
 
 
 def _list_values(value: Any) -> list[str]:

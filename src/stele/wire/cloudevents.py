@@ -49,14 +49,14 @@ def read_structured(document: bytes | memoryview) -> Event:
     JSON data are returned as they were written.
     """
     if is_nested_deeper(bytes(document)):
-        raise FrameError(f"no structured CloudEvent: it is nested deeper than {MAX_JSON_DEPTH} levels")
+        raise FrameError(f"not a structured CloudEvent: it is nested deeper than {MAX_JSON_DEPTH} levels")
     try:
         event = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
         members = {name: msgspec.json.decode(value) for name, value in event.items() if name != "data"}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise FrameError(f"no structured CloudEvent: {error}") from None
+        raise FrameError(f"not a structured CloudEvent: {error}") from None
     if not isinstance(members.get("specversion"), str):
-        raise FrameError("no structured CloudEvent: it has no specversion")
+        raise FrameError("not a structured CloudEvent: it has no specversion")
     attributes = {name: value for name, value in members.items() if name != _BASE64 and isinstance(value, str)}
     data = _from_base64(members[_BASE64]) if _BASE64 in members else bytes(event.get("data", b""))
     return Event(attributes.pop("dataschema", ""), data, attributes)
@@ -130,7 +130,7 @@ def _from_base64(text: object) -> bytes:
     try:
         return b64decode(text if isinstance(text, str) else b"?", validate=True)
     except (NoBase64, ValueError):
-        raise FrameError("the data of the event are no base64") from None
+        raise FrameError("the data of the event are not base64") from None
 
 
 def _require_attributes(attributes: Mapping[str, str]) -> Mapping[str, str]:

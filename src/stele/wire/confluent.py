@@ -78,7 +78,7 @@ def frame(schema_id: int, payload: bytes | memoryview, indexes: Sequence[int] | 
 def id_prefix(schema_id: int) -> bytes:
     """Return the five bytes in front of every record of a schema. Raises `FrameError` for an id out of range."""
     if not 0 <= schema_id <= MAX_ID:
-        raise FrameError(f"{schema_id} is no schema id: it must lie between 0 and {MAX_ID}")
+        raise FrameError(f"{schema_id} is not a schema id: it must lie between 0 and {MAX_ID}")
     return schema_id.to_bytes(_ID_END, "big")  # the magic byte is the leading zero
 
 
@@ -91,7 +91,7 @@ def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
         raise FrameError(f"the first byte is {view[0]:#04x}, not the magic byte {MAGIC_ID:#04x} of a schema id")
     schema_id = int.from_bytes(view[1:_ID_END], "big")
     if schema_id > MAX_ID:
-        raise FrameError(f"{schema_id} is no schema id: it must lie between 0 and {MAX_ID}")
+        raise FrameError(f"{schema_id} is not a schema id: it must lie between 0 and {MAX_ID}")
     return schema_id, view[_ID_END:]
 
 
@@ -115,10 +115,10 @@ def guid_header(guid: UUID, indexes: Sequence[int] | None = None) -> bytes:
 def encode_indexes(indexes: Sequence[int]) -> bytes:
     """Return message indexes as bytes. Raises `FrameError` for an empty or too long list, or an impossible position."""
     if not 0 < len(indexes) <= MAX_INDEXES:
-        raise FrameError(f"{len(indexes)} message indexes: there must be between 1 and {MAX_INDEXES}")
+        raise FrameError(f"{len(indexes)} message indexes were given: there must be between 1 and {MAX_INDEXES}")
     for index in indexes:
         if not 0 <= index <= MAX_ID:
-            raise FrameError(f"{index} is no message index: it must lie between 0 and {MAX_ID}")
+            raise FrameError(f"{index} is not a message index: it must lie between 0 and {MAX_ID}")
     if len(indexes) == 1 and indexes[0] == 0:
         return b"\x00"
     return b"".join(_write_varint(number << 1) for number in (len(indexes), *indexes))

@@ -147,7 +147,7 @@ def new_material(algorithm: str) -> bytes:
             return b"\x1a\x20" + os.urandom(32)
         case "AES256_SIV":
             return b"\x12\x40" + os.urandom(64)
-    raise KmsError(f"'{algorithm}' is no algorithm of data keys; there are {', '.join(ALGORITHMS)}")
+    raise KmsError(f"'{algorithm}' is not an algorithm of data keys; there are {', '.join(ALGORITHMS)}")
 
 
 # --- the local KMS --------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class LocalKey:
         try:
             return self._cipher.decrypt(wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:], b"")
         except (InvalidTag, ValueError):
-            raise KmsError("the key was wrapped with another secret, or is no wrapped key") from None
+            raise KmsError("the key was wrapped with another secret, or is not a wrapped key") from None
 
 
 def local_kms(key_id: str, properties: Mapping[str, str]) -> LocalKey:

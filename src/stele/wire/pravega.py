@@ -45,7 +45,7 @@ _GZIP = 31  # window bits of zlib that mean: gzip, largest window
 def frame(encoding_id: int, payload: bytes | memoryview) -> bytes:
     """Return one datum, compressed by its codec, with its encoding id in front. Raises `FrameError` for a bad id."""
     if not 0 <= encoding_id <= MAX_ID:
-        raise FrameError(f"{encoding_id} is no encoding id: it must lie between 0 and {MAX_ID}")
+        raise FrameError(f"{encoding_id} is not an encoding id: it must lie between 0 and {MAX_ID}")
     return b"".join((bytes((MAGIC,)), encoding_id.to_bytes(4, "big"), payload))
 
 
@@ -58,7 +58,7 @@ def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
         raise FrameError(f"the first byte is {view[0]:#04x}, not the magic byte {MAGIC:#04x} of an encoding id")
     encoding_id = int.from_bytes(view[1:_HEADER], "big")
     if encoding_id > MAX_ID:
-        raise FrameError(f"{encoding_id} is no encoding id: it must lie between 0 and {MAX_ID}")
+        raise FrameError(f"{encoding_id} is not an encoding id: it must lie between 0 and {MAX_ID}")
     return encoding_id, view[_HEADER:]
 
 
@@ -132,4 +132,4 @@ def _import_cramjam() -> ModuleType:
 
 
 def _unknown_codec(codec: str) -> FrameError:
-    return FrameError(f"nobody here knows the codec {codec!r}; known: {', '.join(map(repr, CODECS))}")
+    return FrameError(f"the codec {codec!r} is not known; known: {', '.join(map(repr, CODECS))}")

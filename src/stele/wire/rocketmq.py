@@ -38,9 +38,9 @@ class RecordId(NamedTuple):
 def record_id(schema: int, version: int) -> int:
     """Return the id of a version of a schema. Raises `FrameError` for numbers that do not fit."""
     if not 0 <= schema <= MAX_ID or schema & MAX_VERSION:
-        raise FrameError(f"{schema} is no schema id: its low {VERSION_BITS} bits must be zero")
+        raise FrameError(f"{schema} is not a schema id: its low {VERSION_BITS} bits must be zero")
     if not 0 < version <= MAX_VERSION:
-        raise FrameError(f"{version} is no version: it must lie between 1 and {MAX_VERSION}")
+        raise FrameError(f"{version} is not a version: it must lie between 1 and {MAX_VERSION}")
     return schema | version
 
 
@@ -88,4 +88,4 @@ def _id_of(view: memoryview) -> int:
 
 def _require_id(number: int) -> None:
     if not 0 < number <= MAX_ID or not number & MAX_VERSION:
-        raise FrameError(f"{number} is no record id: a schema id with a version from 1 to {MAX_VERSION}")
+        raise FrameError(f"{number} is not a record id: it must be a schema id with a version from 1 to {MAX_VERSION}")

@@ -36,7 +36,7 @@ class SealingKey:
 
     def __init__(self, material: bytes) -> None:
         if len(material) != KEY_BYTES:
-            raise InvalidRequest(f"a key that seals secrets has {KEY_BYTES} bytes, not {len(material)}")
+            raise InvalidRequest(f"a key that seals secrets must have {KEY_BYTES} bytes, not {len(material)}")
         try:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError:
@@ -74,5 +74,5 @@ def parse_key_text(data: bytes) -> bytes:
     except (binascii.Error, ValueError, UnicodeDecodeError):
         material = b""
     if len(material) != KEY_BYTES:
-        raise InvalidRequest(f"a key is {KEY_BYTES} bytes in base64, as `stele secrets create-key` writes them")
+        raise InvalidRequest(f"a key must be {KEY_BYTES} bytes in base64, as `stele secrets create-key` prints them")
     return material

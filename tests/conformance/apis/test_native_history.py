@@ -199,7 +199,7 @@ def test_notebooks_show_answers(box: RegistryBox) -> None:
     compared = client.diff(SUBJECT, 1, 8)._repr_html_()
     assert "<strong>✓ yes</strong>" in compared
     assert "✗ READER_FIELD_MISSING_DEFAULT_VALUE" in compared
-    assert "Both say the same." in client.diff(SUBJECT, 8, 8)._repr_html_()
+    assert "Both have the same content." in client.diff(SUBJECT, 8, 8)._repr_html_()
     check = client.check("avro", '{"type":"record","name":"A","fields":[]}', [BaselineSchema('"int"')])
     assert "✗ not compatible" in check._repr_html_()
 

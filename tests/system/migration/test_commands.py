@@ -93,7 +93,7 @@ def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Pat
         before = stele(*words, "--verify")
         assert (before.returncode, b"0 of 20 versions are there" in before.stdout) == (1, True)
         done = stele(*words)
-        assert (done.returncode, done.stdout) == (0, b"20 of 20 versions are there; no difference\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, b"20 of 20 versions exist; no difference\n"), done.stderr
         assert_same(source, server.url)
         again = stele(*words, "--output", "json")
         notes = [

@@ -20,7 +20,7 @@ def test_a_store_of_no_kind() -> None:
     done = CliRunner().invoke(app, ["serve", "--store", "nonsense://x"])
     assert (done.exit_code, done.stdout) == (2, "")
     kinds = ", ".join(f"{scheme}:" for scheme in list_schemes())
-    assert done.stderr == f"error: 'nonsense:' is no kind of store; known are {kinds}\n"
+    assert done.stderr == f"error: 'nonsense:' is not a kind of store; known are {kinds}\n"
 
 
 def test_help_is_in_groups() -> None:

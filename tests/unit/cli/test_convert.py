@@ -75,7 +75,7 @@ def test_a_file_is_overwritten_on_request_only(folder: Path) -> None:
     words = ["convert", *order(folder), "--as", "json", "--to", str(out)]
     refused = RUN.invoke(app, words)
     assert (refused.exit_code, out.read_text()) == (2, "mine")
-    assert refused.stderr == f"error: {out} is there already; --force overwrites it\n"
+    assert refused.stderr == f"error: {out} already exists; --force overwrites it\n"
     assert RUN.invoke(app, [*words, "--force"]).exit_code == 0
     assert json.loads(out.read_text())["title"] == "Order"
 

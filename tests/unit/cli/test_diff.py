@@ -60,7 +60,7 @@ def test_no_change(diff: Callable[..., Result]) -> None:
     """Two texts of the same schema have the exit code 0."""
     Path("same.avsc").write_text(json.dumps(json.loads(OLD), indent=4))
     result = diff("old.avsc", "same.avsc")
-    assert (result.exit_code, result.stdout) == (0, "old.avsc and same.avsc say the same.\n")
+    assert (result.exit_code, result.stdout) == (0, "old.avsc and same.avsc have the same content.\n")
 
 
 def test_json(diff: Callable[..., Result]) -> None:

@@ -122,7 +122,7 @@ def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
         asyncio.run(register(store, record("x")))
     result = run("log", "verify", "--store", store)
     assert result.exit_code == 1
-    assert "records stand before the first damage" in result.stdout
+    assert "records precede the first damage" in result.stdout
     done, _ = show_log("log", "repair", "--store", store, "--last-id", "50000")
     assert done["kept"] == 8
     assert asyncio.run(register(store, record("x"))) > [50_000]

@@ -91,7 +91,7 @@ def test_strangers_are_asked_who_they_are() -> None:
         (["--authentication", "cncf:basic"], "'cncf:basic' is about 'cncf', which has no port of its own (listen)"),
         (["--authentication", "none", "--authentication", "keys"], "none excludes every other method"),
         (["--authentication", "basic"], "needs the setting password_file"),
-        (["--authentication", "oidc"], "the keys of an issuer come by https, not from ''"),
+        (["--authentication", "oidc"], "the keys of an issuer must be fetched by https, not from ''"),
         (["--authentication", "mtls"], "needs the settings tls_certificate and tls_client_ca"),
         (["--tls-key", "x.key"], "TLS needs tls_certificate"),
         (["--tls-certificate", "none.pem"], "cannot use none.pem: No such file or directory"),

@@ -116,7 +116,7 @@ def test_failures_are_told() -> None:
     """Errors of expressions, and values that cannot be sent, raise `DataError` with a message."""
     with pytest.raises(DataError, match="no"):
         evaluate_bounded(JsonataQuestion("$error('no')", {}), ExpressionLimits())
-    with pytest.raises(DataError, match="which is no value"):
+    with pytest.raises(DataError, match="which is not a CEL value"):
         evaluate_bounded(JsonataQuestion("$sum", {}), ExpressionLimits())
     endless: list[Any] = []
     endless.append(endless)

@@ -75,7 +75,7 @@ def test_ids_of_other_schemas() -> None:
     taken = (schema_key("b", 1), schema("b", 1, 1, "other"))
     dump = fold_records((schema_key("a", 1), schema("a", 1, 1)), taken)
     assert summarize_versions(dump) == [("a", 1, 1, False)]
-    assert dump.notes == ("1 versions whose id belongs to another schema count for nothing",)
+    assert dump.notes == ("1 versions whose id belongs to another schema are ignored",)
     freed = fold_records((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), None), taken)
     assert summarize_versions(freed) == [("b", 1, 1, False)]
     replaced = fold_records((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), schema("a", 1, 1, "new")))
@@ -141,7 +141,7 @@ def test_records_out_of_their_order() -> None:
     assert len(fold_records(*pairs, shift=5).versions) == 2
     late = fold_records(*pairs, shift=6)
     assert summarize_versions(late) == []
-    assert late.notes == ("2 records out of their order count for nothing",)
+    assert late.notes == ("2 records out of their order are ignored",)
     unknown = [Record(json.dumps(key).encode(), json.dumps(value).encode()) for key, value in pairs]
     assert len(topic_reader.read_topic_records(unknown).versions) == 2
 

@@ -105,7 +105,7 @@ def test_a_broken_reference_is_named_once(folder: Path) -> None:
     done = check("schemas", "--against", ".git#main")
     assert done.exit_code == 2
     assert "schemas/money.avsc:1:87: MALFORMED_SCHEMA" in done.stdout
-    assert "It refers to schemas/money.avsc, which is no schema." in done.stdout
+    assert "It refers to schemas/money.avsc, which is not a schema." in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def test_json_numbers_keep_their_value() -> None:
     loose = ResolvedSchema('{"type": "object", "properties": {"id": {"type": "integer"}}}', "JSON", id=1)
     writer = ResolvedSchema('{"type": "object"}', "JSON", id=2)
     assert describe_errors(decode(loose, frame_json({"id": 2.5}, number=2), writer)).to_pylist() == [
-        "id: 2.5 is no integer"
+        "id: 2.5 is not an integer"
     ]
 
 
@@ -370,7 +370,7 @@ def test_rows_and_columns_that_do_not_fit_are_named() -> None:
     encoder = encoder_for(JSON, 1)
     with pytest.raises(EncodeError, match=r"row 1, .*#/id: -5 is less than the minimum"):
         encoder.encode(pa.array([{"id": 1}, {"id": -5}], pa.struct([("id", pa.int32())])))
-    with pytest.raises(EncodeError, match="row 0, any: the text is no JSON"):
+    with pytest.raises(EncodeError, match="row 0, any: the text is not JSON"):
         encoder.encode(pa.array([{"id": 1, "any": "{"}]))
     with pytest.raises(EncodeError, match="other is not in the schema"):
         encoder.encode(pa.array([{"other": 1}]))
@@ -417,7 +417,7 @@ def test_formats_without_columns_are_refused() -> None:
     """The error for a format without columns names the formats that have columns."""
     with pytest.raises(DataError, match="data of the format OPAQUE have no columns here; there are AVRO, JSON"):
         type_for(ResolvedSchema("x", "OPAQUE"))
-    with pytest.raises(DataError, match="the text is no JSON schema"):
+    with pytest.raises(DataError, match="the text is not a valid JSON schema"):
         type_for(ResolvedSchema("{", "JSON"))
 
 

@@ -318,5 +318,5 @@ def test_rules_for_writing() -> None:
         RecordEncoder(plan_write(schema, SNAPSHOT, rules=RUN, engine="python"))
     thrift = add_rule(ResolvedSchema("struct T { 1: string id }", "THRIFT", id=1), "domain", "SHOUT", "WRITE")
     client = holder(thrift)
-    with pytest.raises(DataError, match="nothing runs rules on data of the format THRIFT"):
+    with pytest.raises(DataError, match="rules cannot run on data of the format THRIFT"):
         RecordEncoder(plan_write(thrift, lambda: client, rules=RUN))

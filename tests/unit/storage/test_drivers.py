@@ -57,7 +57,7 @@ def test_packages_bring_drivers() -> None:
 def test_a_driver_that_cannot_be_loaded(scheme: str) -> None:
     """The error for a driver that cannot be loaded names the scheme and the entry point, not the rest of the URL."""
     with pytest.raises(
-        InvalidRequest, match=f"the driver of '{scheme}:' .*(cannot be loaded|is no StorageDriver)"
+        InvalidRequest, match=f"the driver of '{scheme}:' .*(cannot be loaded|is not a StorageDriver)"
     ) as caught:
         find_driver(f"{scheme}://me:sesame@host")
     assert "sesame" not in str(caught.value)

@@ -265,7 +265,7 @@ async def test_newer_layout(folder: Path, name: str) -> None:
     else:
         file.write_bytes(file.read_bytes().replace(b"stele-log 1:", b"stele-log 2:"))
     before = file.read_bytes()
-    with pytest.raises(StoreError, match="has layout 2, this program knows layout 1: use a newer Stele"):
+    with pytest.raises(StoreError, match="has layout 2, but this program knows only layout 1: use a newer Stele"):
         await FilesLog.open(folder)
     assert file.read_bytes() == before
 

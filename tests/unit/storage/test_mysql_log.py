@@ -96,7 +96,7 @@ async def test_tables_of_a_newer_release(opener: Opener, server: MariadbServer, 
     await opener()
     server.execute("UPDATE stele_store SET layout = 2", database=database)
     for use in (opener, lambda: asyncio.to_thread(inspect_store, url)):
-        with pytest.raises(StoreError, match="has layout 2, this program knows layout 1: use a newer Stele"):
+        with pytest.raises(StoreError, match="has layout 2, but this program knows only layout 1: use a newer Stele"):
             await use()
 
 
@@ -185,7 +185,7 @@ async def test_records_that_do_not_fit(opener: Opener, server: MariadbServer) ->
     try:
         log = await opener()
         with pytest.raises(
-            StoreError, match="takes no record of 1048576 bytes, since its max_allowed_packet is 1048576"
+            StoreError, match="takes no record of 1048576 bytes: raise its max_allowed_packet, which is 1048576"
         ):
             await log.append(0, [b"a", bytes(1 << 20)])
         big = bytes(range(256)) * 4000
@@ -259,7 +259,7 @@ async def test_a_server_that_is_read_only(opener: Opener, server: MariadbServer)
     log = await opener()
     server.execute("SET GLOBAL read_only = 1")
     try:
-        with pytest.raises(StoreError, match="is read-only: it is a replica, or was made so"):
+        with pytest.raises(StoreError, match="is read-only: it is a replica, or was set to read-only"):
             await log.require_writable()
     finally:
         server.execute("SET GLOBAL read_only = 0")

@@ -97,7 +97,7 @@ async def test_tables_of_a_newer_release(opener: Opener, server: PostgresServer,
     await opener()
     server.execute("UPDATE stele_store SET layout = 2", database=database)
     for use in (opener, lambda: asyncio.to_thread(inspect_store, url)):
-        with pytest.raises(StoreError, match="has layout 2, this program knows layout 1: use a newer Stele"):
+        with pytest.raises(StoreError, match="has layout 2, but this program knows only layout 1: use a newer Stele"):
             await use()
 
 
@@ -277,7 +277,7 @@ async def test_a_database_that_is_read_only(opener: Opener, server: PostgresServ
     log = await opener()
     server.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
     end_connections(server, database)
-    with pytest.raises(StoreError, match="is read-only: it is a standby, or was made so"):
+    with pytest.raises(StoreError, match="is read-only: it is a standby, or was set to read-only"):
         await log.require_writable()
     with pytest.raises(StoreError, match="is read-only: cannot execute"):
         await log.append(0, [b"a"])

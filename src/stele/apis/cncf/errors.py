@@ -75,7 +75,7 @@ AZURE_ERROR_RESPONSES = {
     for status, why in (*_WHY, (412, "The group has another ETag"), (415, "The group takes schemas of another type"))
 }
 
-_FAILED = "the registry failed; its log says how"
+_FAILED = "internal error; the log of the server has the details"
 
 
 class AzureReply(NamedTuple):

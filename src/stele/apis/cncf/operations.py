@@ -209,7 +209,7 @@ class Operations:
             if namespace is not None and not is_namespace_shown(namespace):
                 namespace = None
             if expected_etag and (namespace is None or translate.etag_of(namespace) != expected_etag):
-                raise PreconditionFailed(f"the group '{group}' is not the one with that entity tag")
+                raise PreconditionFailed(f"the group '{group}' has another entity tag")
             if namespace is None:
                 await self._create_group(state, group, update)
                 return True
@@ -256,7 +256,7 @@ class Operations:
         """Delete a group with its schemas. Raises `NamespaceNotFound`, `InUse`, `Conflict` for the default group."""
         _, namespace = await self.get_group(group)
         if namespace.name == DEFAULT_NAMESPACE:
-            raise Conflict(f"the group '{group}' is always there: its schemas can be deleted, it cannot")
+            raise Conflict(f"the group '{group}' cannot be deleted; its schemas can")
         await self.execute(DeleteNamespace(namespace.name, SubjectsPresent.END_INCARNATIONS))
 
     async def delete_schemas(self, group: str) -> None:
@@ -478,7 +478,7 @@ class Operations:
             raise FormatMismatch(f"this takes {_display_name(required)} documents, not {_display_name(requested)}")
         schema_format = required or requested
         if schema_format is None:
-            raise InvalidRequest("neither the group nor the request says which format the schema has")
+            raise InvalidRequest("the format of the schema is missing: give it in the request or in the group")
         return schema_format
 
     # --- deleting ---------------------------------------------------------------------------------------------------

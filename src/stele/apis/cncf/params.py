@@ -29,8 +29,8 @@ SchemaName = Annotated[str, PathParameter(description="id of a schema in its gro
 SchemaId = Annotated[str, PathParameter(description="id of a version, 32 hexadecimal digits")]
 VersionNumber = Annotated[str, PathParameter(schema_extra=_INTEGER, description="number of a version, from 1")]
 Uri = Annotated[str | None, QueryParameter(description="URI of a version; required")]
-Limit = Annotated[str | None, QueryParameter(schema_extra=_INTEGER, description="how many items a page has, at most")]
-After = Annotated[str, QueryParameter(description="the item the page before ended with")]
+Limit = Annotated[str | None, QueryParameter(schema_extra=_INTEGER, description="most items of a page")]
+After = Annotated[str, QueryParameter(description="last item of the previous page")]
 
 Options = dict[str, Any]
 READ: Options = {"responses": ERROR_RESPONSES}
@@ -46,7 +46,7 @@ AZURE_READ: Options = {"responses": AZURE_ERROR_RESPONSES}
 AZURE_DELETE: Options = {**AZURE_READ, "status_code": 204}
 AZURE_DOCUMENT: Options = {"responses": {**AZURE_ERROR_RESPONSES, 200: _ANYTHING}, "media_type": "*/*"}
 """Options of Azure endpoints that answer with a document."""
-_IN_HEADERS = ResponseSpec(None, description="Which version it is, in headers", generate_examples=False)
+_IN_HEADERS = ResponseSpec(None, description="The version, described by headers", generate_examples=False)
 AZURE_IDENTIFY: Options = {"responses": {**AZURE_ERROR_RESPONSES, 204: _IN_HEADERS}, "status_code": 204}
 """Options of Azure endpoints that answer in headers only."""
 
@@ -55,11 +55,13 @@ AZURE_IDENTIFY: Options = {"responses": {**AZURE_ERROR_RESPONSES, 204: _IN_HEADE
 
 def read_attributes(
     request: Request[Any, Any, Any],
-    description: Annotated[str | None, QueryParameter(description="of the schema")] = None,
-    versiondescription: Annotated[str | None, QueryParameter(description="of the version")] = None,
-    format_: Annotated[str | None, QueryParameter(name="format", description="of the schema")] = None,
-    authority: Annotated[str | None, QueryParameter(description="URI of whoever controls the schema")] = None,
-    id_: Annotated[str | None, QueryParameter(name="id", description="of the version, a URI reference")] = None,
+    description: Annotated[str | None, QueryParameter(description="attribute of the schema")] = None,
+    versiondescription: Annotated[str | None, QueryParameter(description="attribute of the version")] = None,
+    format_: Annotated[str | None, QueryParameter(name="format", description="attribute of the schema")] = None,
+    authority: Annotated[str | None, QueryParameter(description="URI of the authority of the schema")] = None,
+    id_: Annotated[
+        str | None, QueryParameter(name="id", description="attribute of the version, a URI reference")
+    ] = None,
     schema_description: Annotated[str | None, HeaderParameter(name="Schema-Description")] = None,
     schema_version_description: Annotated[str | None, HeaderParameter(name="Schema-Version-Description")] = None,
     schema_format: Annotated[str | None, HeaderParameter(name="Schema-Format")] = None,
@@ -127,7 +129,7 @@ def build_page(items: Sequence[Any], limit: str | None, after: str, place: str) 
     if limit is None:
         return Response(list(items))
     if not _LIMIT.match(limit) or not 0 < int(limit) < _UINT64:
-        raise InvalidRequest(f"limit is a number from 1 to 2^64-1, not {limit[:40]!r}")
+        raise InvalidRequest(f"limit must be a number from 1 to 2^64-1, not {limit[:40]!r}")
     rest = [item for item in items if not after or _comes_after(item, after)]
     page = rest[: int(limit)]
     links = [f"<{place}?limit={limit}>;rel=first"]

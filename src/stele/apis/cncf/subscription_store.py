@@ -98,14 +98,14 @@ def build_subscription(
     """
     protocol = _ALIASES.get(body.protocol, body.protocol)
     if protocol not in PROTOCOLS:
-        raise InvalidRequest(f"{body.protocol[:100]!r} is no protocol of this server: {', '.join(PROTOCOLS)}")
+        raise InvalidRequest(f"{body.protocol[:100]!r} is not a protocol of this server; known: {', '.join(PROTOCOLS)}")
     uris.check_uri(body.sink, "sink")
     if body.source is not None:
         uris.check_uri(body.source, "source")
         if root and body.source.rstrip("/") != root.rstrip("/"):
-            raise InvalidRequest(f"the source of all events is the root of this registry: {root}")
+            raise InvalidRequest(f"the source of events must be the root of this registry: {root}")
     if body.types is not None and not all(body.types):
-        raise InvalidRequest("a type of events is not empty")
+        raise InvalidRequest("a type of events must not be empty")
     subscription = Subscription(
         name,
         restore_url(body.sink, before.sink) if before is not None else body.sink,
@@ -130,7 +130,7 @@ def build_subscription(
 
 def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None:
     if body.filter is not None and body.filters is not None:
-        raise InvalidRequest("filters has all filters: leave out the older filter")
+        raise InvalidRequest("give either filters or the older filter, not both")
     wanted = [body.filter] if body.filter is not None else body.filters
     if wanted is not None:
         filters.check_filters(wanted)
@@ -146,9 +146,9 @@ def _complete_credential(credential: dict[str, Any] | None, before: dict[str, An
         return None
     kind = credential.get("credentialType")
     if kind not in _CREDENTIALS:
-        raise InvalidRequest(f"credentialType of a sinkCredential is one of {', '.join(_CREDENTIALS)}")
+        raise InvalidRequest(f"credentialType of a sinkCredential must be one of {', '.join(_CREDENTIALS)}")
     if not all(isinstance(value, str) for value in credential.values()):
-        raise InvalidRequest("what a sinkCredential has are texts")
+        raise InvalidRequest("the members of a sinkCredential must be strings")
     if before is not None and before.get("credentialType") == kind:
         hidden = {name: text for name, text in before.items() if not is_harmless(name, text, _PUBLIC_CREDENTIAL)}
         credential = {**hidden, **restore_settings(credential, before)}

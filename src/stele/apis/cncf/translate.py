@@ -56,7 +56,7 @@ def decode_id(segment: str) -> str:
     """Return the id in a path segment. Raises `InvalidName` for an empty id or one that is no text."""
     name = "" if segment == EMPTY_SEGMENT else decode_segment(segment)
     if not name:
-        raise InvalidName(name, "is no id")
+        raise InvalidName(name, "is not an id")
     if _UNREADABLE in name:
         raise InvalidName(name, "is not UTF-8")
     return check_name(name)
@@ -65,11 +65,11 @@ def decode_id(segment: str) -> str:
 def check_new_id(name: str) -> str:
     """Return the id if a new group or schema may have it. Raises `InvalidName`."""
     if not name.strip(". "):
-        raise InvalidName(name, "is no id: it needs more than dots and blanks")
+        raise InvalidName(name, "is not a valid id: it has only dots and blanks")
     if "/" in name or ":" in name:
-        raise InvalidName(name, "is no id: it must be one path segment without a colon")
+        raise InvalidName(name, "is not a valid id: it must be one path segment without a colon")
     if len(name) > _MAX_ID_LENGTH:
-        raise InvalidName(name[:40] + "…", f"is no id: it has more than {_MAX_ID_LENGTH} characters")
+        raise InvalidName(name[:40] + "…", f"is not a valid id: it has more than {_MAX_ID_LENGTH} characters")
     return name
 
 
@@ -104,9 +104,9 @@ def encode_header(text: str) -> str:
 def check_description(text: str) -> str:
     """Return a description from a request. Raises `InvalidRequest` if it is too long or no text."""
     if len(text) > MAX_DESCRIPTION_LENGTH:
-        raise InvalidRequest(f"a description has at most {MAX_DESCRIPTION_LENGTH} characters")
+        raise InvalidRequest(f"a description may have at most {MAX_DESCRIPTION_LENGTH} characters")
     if any(ord(char) < 0x20 and char not in "\t\r\n" for char in text) or "\ufffd" in text:
-        raise InvalidRequest("a description is text, without control characters")
+        raise InvalidRequest("a description must not contain control characters")
     return text
 
 
@@ -153,7 +153,7 @@ def parse_group(body: api.GroupAttributes, installed: Container[str]) -> GroupUp
     """Return the attributes in a request for a group. Raises `InvalidRequest`, `InvalidName`, `UnknownPolicy`."""
     written = body.format or ""
     if body.format == "":
-        raise InvalidRequest("a format is not empty: leave it out where each schema has its own")
+        raise InvalidRequest("a format must not be empty; leave it out if each schema has its own")
     schema_format = parse_format_name(written, installed) if written else None
     policy = find_policy(body.compatibility) if body.compatibility is not None else None
     description = check_description(body.description or "")
@@ -212,12 +212,12 @@ def parse_azure_group(body: api.AzureGroupAttributes, installed: Container[str])
     written = body.type.strip()
     schema_format = parse_format_name(written, installed)
     if schema_format.custom_format:
-        raise InvalidRequest(f"{written!r} is no schema type: Avro, Json, Protobuf or Custom")
+        raise InvalidRequest(f"{written!r} is not a schema type: use Avro, Json, Protobuf or Custom")
     policy = None
     if body.compatibility is not None:
         word = body.compatibility.strip().lower()
         if word not in _WORDS:
-            raise UnknownPolicy(f"{body.compatibility!r} is no compatibility: None, Backward or Forward")
+            raise UnknownPolicy(f"{body.compatibility!r} is not a compatibility: use None, Backward or Forward")
         policy = find_policy(_WORDS[word])
     return GroupUpdate(schema_format, "", None, body.properties, _exact(body.exactly, policy))
 
@@ -317,7 +317,7 @@ def parse_format_name(name: str, installed: Container[str]) -> SchemaFormat:
     """
     text = check_name(name.strip())
     if not text or len(text) > _MAX_FORMAT_LENGTH:
-        raise InvalidRequest(f"a format has a name of 1 to {_MAX_FORMAT_LENGTH} characters")
+        raise InvalidRequest(f"the name of a format must have 1 to {_MAX_FORMAT_LENGTH} characters")
     word = re.sub(r"[-_ ]", "", text.partition("/")[0].lower()).rstrip("0123456789.")
     known = _ALIASES.get(word, word)
     return SchemaFormat(known) if known in installed else SchemaFormat(OPAQUE_FORMAT, text)
@@ -345,7 +345,7 @@ def format_name(schema_format: SchemaFormat, written: str, installed: Container[
 def check_content_type(header: str) -> str:
     """Return a Content-Type header to store. Raises `InvalidRequest` for one that cannot be sent back."""
     if header and (len(header) > _MAX_TYPE_LENGTH or not _TYPE.match(header)):
-        raise InvalidRequest(f"the content type is no line of at most {_MAX_TYPE_LENGTH} printable characters")
+        raise InvalidRequest(f"the content type must be one line of at most {_MAX_TYPE_LENGTH} printable characters")
     return header
 
 

@@ -131,7 +131,7 @@ class ExporterFollower:
         for reference in version.schema.attachments.references:
             referred = self._find_version(reference.key, reference.version_number)
             if referred is not None and not self._registry.access.can_read(reference.key):
-                why = "its owner may not read a schema that it refers to"
+                why = "the owner of the exporter may not read a referenced schema"
                 raise _Refusal(Attempt(DeliveryCode.REFUSED, detail=why))
             if referred is not None and depth < _MOST_DEPTH:
                 await self._register(referred, depth + 1)
@@ -177,7 +177,7 @@ class ExporterFollower:
         there = msgspec.json.decode(answer.body, type=RegisterSchemaRequest)
         if there.id == body.id and _reduce_text(there.schema or "") == _reduce_text(body.schema or ""):
             return True
-        detail = f"version {body.version} there is another schema, id {there.id}"
+        detail = f"version {body.version} of the target is another schema, id {there.id}"
         raise _Refusal(Attempt(DeliveryCode.CONFLICT, 200, detail=detail))
 
     async def _import_into(self, subject: str, key: SubjectKey) -> None:
@@ -206,7 +206,7 @@ class ExporterFollower:
         for number in msgspec.json.decode(answer.body, type=list[int]) if answer.status == 200 else ():
             version = self._find_version(key, number)
             if version is None:
-                detail = f"version {number} there is none of this registry"
+                detail = f"version {number} of the target is not a version of this registry"
                 raise _Refusal(Attempt(DeliveryCode.CONFLICT, 200, detail=detail))
             await self._has_version(subject, self._describe_version(version))
 
@@ -344,6 +344,6 @@ class FarRegistry:
             case "":
                 pass
             case _:
-                raise BadExporterConfig(f"bearer.auth.credentials.source {bearer!r} is not known here")
+                raise BadExporterConfig(f"bearer.auth.credentials.source {bearer!r} is not supported")
         info = config.get("basic.auth.user.info", "")
         return {"authorization": f"Basic {base64.b64encode(info.encode()).decode()}"} if info else {}

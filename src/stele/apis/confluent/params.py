@@ -29,29 +29,40 @@ Subject = Annotated[
     str, PathParameter(schema_extra=NOT_EMPTY, description="a subject, `:.context:subject`, or `:.context:` alone")
 ]
 Version = Annotated[
-    str, PathParameter(schema_extra=NOT_EMPTY, description="a number from 1, `latest`, or -1 for the same")
+    str, PathParameter(schema_extra=NOT_EMPTY, description="number from 1, `latest`, or -1 for the latest")
 ]
 SchemaId = Annotated[str, PathParameter(name="id", schema_extra=_INTEGER, description="id of a schema in its context")]
 Guid = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="UUID of a schema's content")]
 
 Flag = Annotated[str, QueryParameter(schema_extra=_FLAG, description="`true` sets it")]
-Offset = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to leave out")]
-Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to answer, at most")]
+Offset = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="items to skip")]
+Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="most items to return")]
 Text = Annotated[str, QueryParameter()]
-Shape = Annotated[str, QueryParameter(name="format", description="`resolved`, `serialized` and the like")]
-References = Annotated[str, QueryParameter(name="referenceFormat", description="`is_qualified`: in full")]
+Shape = Annotated[
+    str, QueryParameter(name="format", description="form of the text, such as `resolved` or `serialized`")
+]
+References = Annotated[
+    str, QueryParameter(name="referenceFormat", description="`qualified`: subjects of references with their context")
+]
 FindTags = Annotated[list[str] | None, QueryParameter(name="findTags", description="tags to list; * is any")]
-DeletedOnly = Annotated[str, QueryParameter(name="deletedOnly", schema_extra=_FLAG, description="deleted ones only")]
+DeletedOnly = Annotated[
+    str, QueryParameter(name="deletedOnly", schema_extra=_FLAG, description="only soft-deleted items")
+]
 AsNegative = Annotated[
-    str, QueryParameter(name="deletedAsNegative", schema_extra=_FLAG, description="deleted ones as -n")
+    str,
+    QueryParameter(
+        name="deletedAsNegative", schema_extra=_FLAG, description="soft-deleted versions as negative numbers"
+    ),
 ]
 SubjectPrefix = Annotated[
     str, QueryParameter(name="subjectPrefix", description="`x`, `:.context:x`, or `:*:x` for all contexts")
 ]
-ContextPrefix = Annotated[str, QueryParameter(name="contextPrefix", description="start of the names")]
-LatestOnly = Annotated[str, QueryParameter(name="latestOnly", schema_extra=_FLAG, description="newest of each subject")]
+ContextPrefix = Annotated[str, QueryParameter(name="contextPrefix", description="first characters of the names")]
+LatestOnly = Annotated[
+    str, QueryParameter(name="latestOnly", schema_extra=_FLAG, description="only the newest version of each subject")
+]
 RuleType = Annotated[str, QueryParameter(name="ruleType", description="only schemas with a rule of that type")]
-ResourceType = Annotated[str, QueryParameter(name="resourceType", description="of associations: only `topic` so far")]
+ResourceType = Annotated[str, QueryParameter(name="resourceType", description="type of resources: `topic`")]
 AssociationTypes = Annotated[list[str] | None, QueryParameter(name="associationType", description="`key`, `value`")]
 Lifecycles = Annotated[
     list[str] | None,
@@ -61,11 +72,13 @@ FetchMaxId = Annotated[str, QueryParameter(name="fetchMaxId", schema_extra=_FLAG
 IncludeSubjects = Annotated[
     str,
     QueryParameter(
-        name="includeSubjects", schema_extra=_FLAG, description="in the profile `karapace`: add who has the schema"
+        name="includeSubjects",
+        schema_extra=_FLAG,
+        description="in the profile `karapace`: add the subjects that have the schema",
     ),
 ]
 DefaultToGlobal = Annotated[
-    str, QueryParameter(name="defaultToGlobal", schema_extra=_FLAG, description="what is in force, from any level")
+    str, QueryParameter(name="defaultToGlobal", schema_extra=_FLAG, description="the effective value, from any level")
 ]
 
 ERRORS = {

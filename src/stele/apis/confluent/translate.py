@@ -333,7 +333,8 @@ def _exact_policy(form: PolicyJson | None, changes: dict[str, Any]) -> Policy | 
         nearest_name = None if policy is None else policy.nearest_name
         if nearest_name != (None if level is None else level.nearest_name):
             raise WrongShape(
-                f"compatibility must be {nearest_name}, as which steleCompatibility is shown, or be left out"
+                f"compatibility must be {nearest_name}, the value that steleCompatibility is reported as, or"
+                " be left out"
             )
     return policy
 
@@ -346,7 +347,7 @@ def _ruleset_in(policy: str | None) -> str | None:
     try:
         return _RULESETS[policy.upper()]
     except KeyError:
-        raise WrongShape(f"compatibilityPolicy is one of {', '.join(_RULESETS)}, not {policy!r}") from None
+        raise WrongShape(f"compatibilityPolicy must be one of {', '.join(_RULESETS)}, not {policy!r}") from None
 
 
 def find_alias_for_deks(state: State, key: SubjectKey) -> str:
@@ -411,7 +412,7 @@ def mode_in(request: api.ModeUpdateRequest) -> Mode | None:
     try:
         return Mode("" if request.mode is UNSET else str(request.mode).upper())
     except ValueError:
-        raise UnknownMode(f"{request.mode!r} is no mode") from None
+        raise UnknownMode(f"{request.mode!r} is not a mode") from None
 
 
 _LONGEST = 10 * 1024

@@ -48,7 +48,7 @@ def error_message(error: Exception) -> str:
         return str(error)
     if isinstance(error, HTTPException):
         return STATUS_PHRASES[error.status_code]
-    return "the registry failed; its log says how"
+    return "internal error; the log of the server has the details"
 
 
 def classify_outage(request: Request[Any, Any, Any], error: Exception) -> Exception:

@@ -280,5 +280,5 @@ def _get_decoder(shape: type) -> msgspec.json.Decoder[Any]:
 def parse_whole_number(name: str, text: str, least: int, most: int) -> int:
     """Return a number of a query. Raises `InvalidRequest` if it is no whole number or out of bounds."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))) or not least <= int(text) <= most:
-        raise InvalidRequest(f"{name} is a whole number from {least} to {most}")
+        raise InvalidRequest(f"{name} must be a whole number from {least} to {most}")
     return int(text)

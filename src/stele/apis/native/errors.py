@@ -90,7 +90,7 @@ def describe_error(error: Exception) -> SchemaProblem:
     if isinstance(error, HTTPException):
         phrase = STATUS_PHRASES[error.status_code]
         return SchemaProblem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
-    return SchemaProblem("internal_error", "the registry failed; its log says how")
+    return SchemaProblem("internal_error", "internal error; the log of the server has the details")
 
 
 def error_kind(error: err.SteleError) -> str:

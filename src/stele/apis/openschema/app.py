@@ -31,7 +31,7 @@ SEGMENTS: tuple[str, ...] = ()
 _RELEASE = "1"
 """Release of the API that the dialect follows."""
 
-Tenant = Annotated[str, QueryParameter(description="tenant; without tenant and namespace, wherever the name is found")]
+Tenant = Annotated[str, QueryParameter(description="tenant; without tenant and namespace, the name is searched in all")]
 Namespace = Annotated[str, QueryParameter(description="namespace of the tenant")]
 
 

@@ -49,7 +49,7 @@ CODES: dict[type[Exception], int] = {
 ERROR_RESPONSES = {
     status: ResponseSpec(OpenSchemaErrorBody, description=why, generate_examples=False, media_type=MEDIA_TYPE)
     for status, why in (
-        (401, "40101: nobody proved who is asking"),
+        (401, "40101: the request is not authenticated"),
         (403, "40301: the caller or the mode in force may not do this"),
         (404, "40401: no such subject or schema; 40402: no such version"),
         (405, "40500: nothing is done to that path with this method"),

@@ -77,7 +77,7 @@ class Operations:
         Raises `InvalidName`, and `InvalidRequest` if several namespaces have one.
         """
         if not name.strip():
-            raise InvalidName(name, "is no name")
+            raise InvalidName(name, "is not a name")
         namespace = DEFAULT_NAMESPACE if self.namespace is None else self.namespace
         key = SubjectKey(namespace, name)
         if self.namespace is not None or self._find_visible(state, key) is not None:
@@ -89,7 +89,7 @@ class Operations:
             and self.registry.access.can_read(SubjectKey(place.name, name))
         ]
         if len(namespaces) > 1:
-            raise InvalidRequest(f"there are {len(namespaces)} subjects '{name}': say of which tenant and namespace")
+            raise InvalidRequest(f"there are {len(namespaces)} subjects '{name}': give the tenant and the namespace")
         return SubjectKey(namespaces[0], name) if namespaces else key
 
     def _find_visible(self, state: State, key: SubjectKey) -> Subject | None:

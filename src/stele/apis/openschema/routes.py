@@ -46,7 +46,7 @@ from stele.service.retry import retry_when_overtaken
 
 InjectedOperations = NamedDependency[Operations]
 
-SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, as a rule")]
+SubjectName = Annotated[str, PathParameter(description="name of a subject, usually that of a topic")]
 VersionName = Annotated[str, PathParameter(description="a version number from 1, or `latest`")]
 SchemaId = Annotated[str, PathParameter(description="id of a schema")]
 
@@ -97,7 +97,7 @@ async def put_subject(
     if not body.status.strip():
         raise WrongShape("status is missing")
     if not body.subject.strip():
-        raise InvalidName(body.subject, "is no name")
+        raise InvalidName(body.subject, "is not a name")
     operations.check_sizes(body.app, body.description, body.coordinate, body.status)
     key = SubjectKey(namespace, body.subject)
     operations.registry.access.require(Operation.REGISTER, subject_resource(key))

@@ -60,7 +60,7 @@ def namespace_of(tenant: str, namespace: str) -> str:
     """Return the core's namespace of a tenant's namespace. Raises `InvalidName` for names with a `|`."""
     for name in (tenant, namespace):
         if _BETWEEN in name:
-            raise InvalidName(name, f"has a {_BETWEEN!r}, which no tenant or namespace may have")
+            raise InvalidName(name, f"has a {_BETWEEN!r}, which is not allowed in names of tenants and namespaces")
     first, second = _stored_name(tenant), _stored_name(namespace)
     return f"{first}{_BETWEEN}{second}" if second else first
 
@@ -162,7 +162,7 @@ def parse_definition(raw: bytes) -> tuple[bytes, bool]:
     try:
         return msgspec.json.decode(raw, type=str).encode(), False
     except msgspec.DecodeError as error:
-        raise MalformedSchema(f"the definition is no text: {error}") from None
+        raise MalformedSchema(f"the definition is not text: {error}") from None
 
 
 def parse_checked_schema(raw: bytes) -> api.SchemaInput:

@@ -53,7 +53,7 @@ def parse_acl_file(text: str) -> list[AccessRule]:
 def _parse_line(line: str) -> AclUser:
     name, separator, rest = line.partition(":")
     if not name or not separator:
-        raise InvalidRequest("a line is `user:hash:resource,PERMISSION;…`")
+        raise InvalidRequest("a line must have the form `user:hash:resource,PERMISSION;…`")
     password_hash, _, entries = rest.partition(":")
     rules = [_parse_entry(name, entry.strip()) for entry in entries.split(";") if entry.strip()]
     return AclUser(name, password_hash, tuple(rule for rule in rules if rule is not None))
@@ -71,7 +71,7 @@ def _parse_entry(user: str, entry: str) -> AccessRule | None:
         return check_rule(AccessRule(principal, operations))
     tree = _TREE.fullmatch(resource)
     if tree is None:
-        raise InvalidRequest(f"{resource!r} is no resource: write `prn::/namespace:NAME/group:NAME` or a part of it")
+        raise InvalidRequest(f"{resource!r} is not a resource: write `prn::/namespace:NAME/group:NAME` or a part of it")
     namespace, group = tree["namespace"], tree["group"]
     if namespace is None:
         return check_rule(AccessRule(principal, operations, itself=True))
@@ -80,7 +80,9 @@ def _parse_entry(user: str, entry: str) -> AccessRule | None:
         name = _make_glob(namespace)
         return check_rule(AccessRule(principal, allowed, True, ResourceType.NAMESPACE, name, pattern=NamePattern.GLOB))
     if "*" in namespace and namespace != ANY:
-        raise InvalidRequest(f"{resource!r} has a wildcard in a namespace before a group: only * alone can stand there")
+        raise InvalidRequest(
+            f"{resource!r} has a wildcard in a namespace before a group: only * alone is allowed there"
+        )
     return check_rule(
         AccessRule(
             principal,

@@ -78,7 +78,7 @@ def describe_error(error: Exception) -> ErrorReply:
         too_long = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         status = 400 if too_long else error.status_code
         return ErrorReply(status, "the request is too large" if too_long else STATUS_PHRASES[status])
-    return ErrorReply(500, "the registry failed; its log says how")
+    return ErrorReply(500, "internal error; the log of the server has the details")
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[str]:

@@ -142,7 +142,7 @@ class Operations:
         """
         schema_format = self.read_format(info.serialization_format)
         if schema_format == translate.ANY_FORMAT:
-            raise InvalidRequest("Any is the serialization format of groups, no schema has it")
+            raise InvalidRequest("Any is a serialization format of groups, not of schemas")
         if subject is not None:
             _require_format(subject, schema_format)
         if len(info.schema_data) > MAX_SCHEMA_BYTES:

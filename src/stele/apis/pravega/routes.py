@@ -69,8 +69,8 @@ VersionNumber = Annotated[
     str, PathParameter(schema_extra=_INTEGER, description="version within the type and format, from 0")
 ]
 OfType = Annotated[str | None, QueryParameter(name="type", description="only schemas of this type")]
-Token = Annotated[str, QueryParameter(name="continuationToken", description="where the page before ended")]
-Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="groups to answer, at most")]
+Token = Annotated[str, QueryParameter(name="continuationToken", description="continuation token of the previous page")]
+Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="most groups to return")]
 
 Options = dict[str, Any]
 READ: Options = {"responses": ERROR_RESPONSES}
@@ -91,14 +91,14 @@ def namespaced_paths(path: str) -> list[str]:
 def parse_number(segment: str) -> int:
     """Return the number in a path segment. Raises `NotFound` for anything else."""
     if not _NUMBER.match(segment) or not 0 <= int(segment) < MAX_INT32:
-        raise NotFound(f"'{decode_segment(segment)}' is no number of anything")
+        raise NotFound(f"'{decode_segment(segment)}' is not a version or encoding number")
     return int(segment)
 
 
 def parse_limit(text: str) -> int:
     """Return the length of a page of groups. Raises `InvalidRequest`."""
     if not _NUMBER.match(text) or int(text) < 1:
-        raise InvalidRequest(f"limit is a number from 1, not {text!r}")
+        raise InvalidRequest(f"limit must be a number from 1, not {text!r}")
     return min(int(text), _MAX_PAGE)
 
 
@@ -112,7 +112,7 @@ def decode_token(token: str) -> str:
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise InvalidRequest("the continuation token is not one of this registry") from None
+        raise InvalidRequest("the continuation token is not from this registry") from None
 
 
 _GROUP = "/groups/{group:str}"
@@ -455,7 +455,7 @@ async def add_codec_type(
     body = await read_body(request, api.CodecType)
     key = operations.parse_group(group)
     if sum(len(text.encode()) for pair in (body.properties or {}).items() for text in pair) >= _MAX_CODEC_BYTES:
-        raise TooLarge(f"the properties of a codec have less than {_MAX_CODEC_BYTES} bytes")
+        raise TooLarge(f"the properties of a codec must have less than {_MAX_CODEC_BYTES} bytes")
     await operations.get_group(key)
     if body.name:
         try:

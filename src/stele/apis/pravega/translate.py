@@ -48,7 +48,9 @@ def parse_format(serialization_format: api.SerializationFormat) -> SchemaFormat:
     name = _FORMATS.get(_normalize_word(serialization_format.serialization_format))
     if name is None:
         known = ", ".join(_FORMATS.values())
-        raise UnknownFormat(f"{serialization_format.serialization_format!r} is no serialization format; known: {known}")
+        raise UnknownFormat(
+            f"{serialization_format.serialization_format!r} is not a serialization format; known: {known}"
+        )
     if name == ANY:
         return ANY_FORMAT
     if name != CUSTOM:
@@ -204,7 +206,7 @@ def parse_compatibility(compatibility: api.Compatibility) -> Policy:
     policy = _parse_advanced(compatibility.advanced) if word in _ADVANCED_WORDS else _POLICY_BY_WORD.get(word)
     if policy is None:
         raise UnknownPolicy(
-            f"{compatibility.policy!r} is no compatibility; known: {', '.join([*_POLICY_BY_NAME, _ADVANCED])}"
+            f"{compatibility.policy!r} is not a compatibility; known: {', '.join([*_POLICY_BY_NAME, _ADVANCED])}"
         )
     return policy
 
@@ -221,7 +223,7 @@ def expected_policy(compatibility: api.Compatibility, in_force: Policy) -> Polic
 def _parse_advanced(directions: api.BackwardAndForward | UnsetType | None) -> Policy:
     backward, forward = (directions.backward_policy, directions.forward_policy) if directions else (None, None)
     if not backward and not forward:
-        raise UnknownPolicy("an Advanced compatibility says what it asks backward, forward, or both")
+        raise UnknownPolicy("an Advanced compatibility needs backward, forward, or both")
     return Policy(
         backward=_parse_range(backward.backward_policy, "Backward") if backward else NO_VERSIONS,
         forward=_parse_range(forward.forward_policy, "Forward") if forward else NO_VERSIONS,
@@ -235,9 +237,11 @@ def _parse_range(direction_range: api.DirectionRange, direction: str) -> Version
     if word == f"{start}transitive":
         return ALL_VERSIONS
     if word != f"{start}till":
-        raise UnknownPolicy(f"{direction_range.name!r} is none of {direction}, {direction}Transitive, {direction}Till")
+        raise UnknownPolicy(
+            f"{direction_range.name!r} must be one of {direction}, {direction}Transitive, {direction}Till"
+        )
     if not direction_range.version_info or not 0 <= direction_range.version_info.id < MAX_INT32:
-        raise UnknownPolicy(f"{direction}Till needs the versionInfo it reaches back to")
+        raise UnknownPolicy(f"{direction}Till needs the versionInfo of its oldest version")
     return VersionRange(RangeKind.SINCE, direction_range.version_info.id + 1)
 
 

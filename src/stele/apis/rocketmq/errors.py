@@ -62,12 +62,12 @@ ERROR_RESPONSES = {
     status: ResponseSpec(RocketmqErrorBody, description=why, generate_examples=False)
     for status, why in (
         (400, "40001: a wrong value, or a limit is exceeded"),
-        (401, "40101: nobody proved who is asking"),
+        (401, "40101: the request is not authenticated"),
         (403, "40301: the caller or the mode in force may not do this"),
         (404, "40402: no such subject, schema, version or record"),
         (405, "40500: nothing is done to that path with this method"),
         (409, "40401: the schema exists; 40901: incompatible, or equal to a version there is"),
-        (422, "42201: the text is no schema of its type"),
+        (422, "42201: the text is not a valid schema of its type"),
         (429, "42901: more requests than the server takes from one caller; try again after the seconds of Retry-After"),
         (500, "50001: the store failed"),
         (503, "50301: too much to do, or the store cannot be read; try again after the seconds of Retry-After"),

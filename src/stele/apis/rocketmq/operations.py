@@ -383,5 +383,5 @@ def _already_exists(key: SubjectKey) -> AlreadyExists:
 
 def _require_name(name: str) -> str:
     if not name.strip():
-        raise InvalidName(name, "is no name")
+        raise InvalidName(name, "is not a name")
     return name

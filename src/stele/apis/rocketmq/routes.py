@@ -30,11 +30,14 @@ _INTEGER = {"type": "integer", "format": "int64"}
 
 InjectedOperations = NamedDependency[Operations]
 
-SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, say")]
+SubjectName = Annotated[str, PathParameter(description="name of a subject, usually that of a topic")]
 SchemaName = Annotated[str, PathParameter(description="name of a schema, unique in its tenant")]
 VersionNumber = Annotated[str, PathParameter(schema_extra=_INTEGER, description="version of a schema, from 1")]
 RecordId = Annotated[
-    str, PathParameter(schema_extra=_INTEGER, description="id of a record: of its schema, with the version in 14 bits")
+    str,
+    PathParameter(
+        schema_extra=_INTEGER, description="id of a record: the id of its schema, with the version in the low 14 bits"
+    ),
 ]
 
 READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200}

@@ -84,7 +84,7 @@ def parse_type(word: str | None) -> SchemaFormat:
     if name in {_TEXT, _BINLOG}:
         return SchemaFormat(OPAQUE_FORMAT, name)
     if name not in _FORMAT_BY_TYPE:
-        raise UnknownFormat(f"{word!r} is no schema type; known: {', '.join([*_FORMAT_BY_TYPE, _TEXT, _BINLOG])}")
+        raise UnknownFormat(f"{word!r} is not a schema type; known: {', '.join([*_FORMAT_BY_TYPE, _TEXT, _BINLOG])}")
     return SchemaFormat(_FORMAT_BY_TYPE[name])
 
 

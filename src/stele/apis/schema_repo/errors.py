@@ -81,7 +81,7 @@ def describe_error(error: Exception) -> tuple[int, str]:
         phrase = STATUS_PHRASES[error.status_code]
         detail = error.detail if error.status_code in {406, 415} else f"HTTP {error.status_code} {phrase}"
         return error.status_code, f"ERROR: {detail}\n"
-    return 500, "ERROR: the registry failed; its log says how\n"
+    return 500, "ERROR: internal error; the log of the server has the details\n"
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[str]:

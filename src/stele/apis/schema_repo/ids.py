@@ -63,7 +63,7 @@ def list_strategies() -> tuple[str, ...]:
 def _load_strategy(name: str) -> IdStrategy:
     point = _entry_points().get(name)
     if point is None:
-        raise InvalidRequest(f"ids: no strategy {name!r} is installed; there are {', '.join(list_strategies())}")
+        raise InvalidRequest(f"ids: the strategy {name!r} is not installed; there are {', '.join(list_strategies())}")
     try:
         derive: IdStrategy = point.load()
     except (ImportError, AttributeError) as error:
@@ -73,7 +73,7 @@ def _load_strategy(name: str) -> IdStrategy:
         schema_id = derive(text, rabin)
         if not _SEGMENT.fullmatch(schema_id) or schema_id.isdigit() or not schema_id.strip("."):
             raise InvalidRequest(
-                f"ids: the strategy {name!r} says {schema_id!r}, which is no segment of a URL or a number"
+                f"ids: the strategy {name!r} says {schema_id!r}, which is neither a segment of a URL nor a number"
             )
         return schema_id
 

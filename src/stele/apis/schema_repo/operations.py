@@ -336,7 +336,7 @@ InjectedOperations = NamedDependency[Operations]
 
 def _subject_key(name: str) -> SubjectKey:
     if not name.strip():
-        raise InvalidName(name, "is no name")
+        raise InvalidName(name, "is not a name")
     return SubjectKey(DEFAULT_NAMESPACE, name)
 
 

@@ -43,6 +43,6 @@ def parse_models(text: str) -> dict[str, tuple[str, ...]]:
         name, equals, words = part.partition("=")
         if part.strip():
             if not equals or not name.strip() or "," in name:
-                raise InvalidRequest(f"a compatibility model is written name=word,word, not {part.strip()!r}")
+                raise InvalidRequest(f"a compatibility model must have the form name=word,word, not {part.strip()!r}")
             models[name.strip()] = split_words(words)
     return models

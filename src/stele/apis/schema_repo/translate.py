@@ -121,7 +121,7 @@ def parse_config(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
     """
     for key in form:
         if key.startswith(_RESERVED) and key != VALIDATORS:
-            raise InvalidRequest(f"{key!r} is reserved: of the keys that begin with 'repo.' only {VALIDATORS!r} is one")
+            raise InvalidRequest(f"{key!r} is reserved: the only key that may begin with 'repo.' is {VALIDATORS!r}")
     words = split_words(form[VALIDATORS]) if VALIDATORS in form else options.default_validators
     return parse_policy(words, options.models)
 
@@ -146,7 +146,7 @@ def _is_policy_of(config: Mapping[str, str], policy: Policy, options: SchemaRepo
 
 
 MANY_LINES = (
-    "ERROR: A schema of this subject has several lines, so this list cannot be told apart line by line. "
+    "ERROR: A schema of this subject has several lines, so the schemas in this list cannot be separated by lines. "
     "Ask for application/json instead.\n"
 )
 

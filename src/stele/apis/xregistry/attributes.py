@@ -215,10 +215,12 @@ def check_attribute(definitions: Mapping[str, Definition], name: str, value: Any
         if "*" not in definitions:
             raise RegistryError("unknown_attribute", subject, name=name)
         if not _NAME.match(name):
-            raise _invalid(name, subject, "its name has other characters than a-z, 0-9 and _, or too many")
+            raise _invalid(
+                name, subject, "its name must have only the characters a-z, 0-9 and _, and is limited in length"
+            )
         definition = definitions["*"]
     if not _is_storable(value):
-        raise _invalid(name, subject, "a whole number has at most 64 bits")
+        raise _invalid(name, subject, "a whole number must fit into 64 bits")
     return _check_value(definition, value, name, subject)
 
 
@@ -248,13 +250,13 @@ def _check_value(definition: Definition, value: Any, name: str, subject: str) ->
     elif kind == "array" and not isinstance(value, list):
         raise _invalid(name, subject, "it is an array")
     if not isinstance(value, dict | list) and len(f"{name}{value}".encode()) > _MOST_BYTES:
-        raise _invalid(name, subject, f"name and value have at most {_MOST_BYTES} bytes")
+        raise _invalid(name, subject, f"name and value may have at most {_MOST_BYTES} bytes")
     if name in {"name", "format"} and value == "":
         raise _invalid(name, subject, "it is not empty")
     if name == "contenttype" and isinstance(value, str) and not _CONTENT_TYPE.match(value):
-        raise _invalid(name, subject, "it is a line of printable characters of ASCII")
+        raise _invalid(name, subject, "it must be one line of printable ASCII characters")
     if "enum" in definition and definition.get("strict", True) and value not in definition["enum"]:
-        raise _invalid(name, subject, f"it is one of {', '.join(map(str, definition['enum']))}")
+        raise _invalid(name, subject, f"it must be one of {', '.join(map(str, definition['enum']))}")
     return value
 
 
@@ -269,9 +271,9 @@ def _check_scalar(kind: str, value: Any, name: str, subject: str) -> Any:
         case _:
             is_right = isinstance(value, str)
     if not is_right:
-        raise _invalid(name, subject, f"it is of the type {kind}")
+        raise _invalid(name, subject, f"it must be of the type {kind}")
     if kind in {"url", "uri"} and not _URI.match(value):
-        raise _invalid(name, subject, "it is a URL: not empty, without blanks")
+        raise _invalid(name, subject, "it must be a URL: not empty, without blanks")
     return normalize_time(value, name, subject) if kind == "timestamp" else value
 
 
@@ -281,7 +283,7 @@ def _check_map(definition: Definition, value: Any, name: str, subject: str) -> A
     for key in value:
         if not _KEY.match(key):
             raise _invalid(
-                f"{name}.{key[:80]}", subject, "a key has 1 to 63 characters of a-z, 0-9, ':', '-', '_', '.'"
+                f"{name}.{key[:80]}", subject, "a key must have 1 to 63 characters of a-z, 0-9, ':', '-', '_', '.'"
             )
     item = definition["item"]
     return {key: _check_value(item, each, f"{name}.{key}", subject) for key, each in value.items()}
@@ -293,7 +295,7 @@ def _check_object(definition: Definition, value: Any, name: str, subject: str) -
     members = definition["attributes"]
     checked = {key: check_attribute(members, key, each, subject) for key, each in value.items() if each is not None}
     if name == "deprecated" and checked.get("removal", "9") < checked.get("effective", ""):
-        raise _invalid(name, subject, "the removal is not before the deprecation is effective")
+        raise _invalid(name, subject, "the removal must not be before the deprecation takes effect")
     return checked
 
 
@@ -305,7 +307,7 @@ def normalize_time(text: str, name: str, subject: str) -> str:
         moment = datetime.fromisoformat(text.upper())
         return print_time(moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
-        raise _invalid(name, subject, f"{text[:60]!r} is no timestamp of RFC 3339") from None
+        raise _invalid(name, subject, f"{text[:60]!r} is not a timestamp of RFC 3339") from None
 
 
 def print_time(moment: datetime) -> str:
@@ -348,7 +350,7 @@ def require_epoch(epoch: Any, current: int, subject: str) -> None:
     if epoch is None:
         return
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
-        raise _invalid("epoch", subject, "it is an unsigned integer")
+        raise _invalid("epoch", subject, "it must be an unsigned integer")
     if epoch != current:
         raise RegistryError("mismatched_epoch", subject, bad_epoch=str(epoch), epoch=str(current))
 
@@ -372,7 +374,7 @@ def check_constraints(constraints: Mapping[str, Mapping[str, Any]], subject: str
     for key, rule in constraints.items():
         plural, _, name = key.partition(".")
         if plural != "schemas" or name not in _CONSTRAINABLE:
-            raise _invalid("constraints", subject, f"{key!r} is no scalar attribute of schemas")
+            raise _invalid("constraints", subject, f"{key!r} is not a scalar attribute of schemas")
         choices = rule.get("enum") or []
         for value in [*choices, *([rule["default"]] if "default" in rule else [])]:
             _check_value(VERSION_ATTRIBUTES[name], value, f"constraints.{key}", subject)

@@ -81,7 +81,7 @@ def decode_base64(text: Any, xid: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError, TypeError):
-        raise RegistryError("invalid_attribute", xid, name="schemabase64", error_detail="it is no base64") from None
+        raise RegistryError("invalid_attribute", xid, name="schemabase64", error_detail="it is not base64") from None
 
 
 def read_document(raw: Any, format_name: str, installed: Collection[str]) -> bytes:
@@ -107,10 +107,13 @@ def check_reference(xref: Any, xid: str) -> str:
     parts = xref.split("/") if isinstance(xref, str) else []
     if len(parts) != 5 or parts[0] or (parts[1], parts[3]) != ("schemagroups", "schemas"):
         raise RegistryError(
-            "malformed_xref", xid, xref=str(xref)[:200], error_detail="it is /schemagroups/ID/schemas/ID"
+            "malformed_xref",
+            xid,
+            xref=str(xref)[:200],
+            error_detail="it must have the form /schemagroups/ID/schemas/ID",
         )
     if not is_id(parts[2]) or not is_id(parts[4]) or xref == xid:
-        raise RegistryError("malformed_xref", xid, xref=xref[:200], error_detail="it leads to no schema")
+        raise RegistryError("malformed_xref", xid, xref=xref[:200], error_detail="it does not lead to a schema")
     return str(xref)
 
 
@@ -134,7 +137,7 @@ def decode_value(raw: str, name: str) -> str:
         unquoted = _QUOTED.sub(lambda match: re.sub(r"\\(.)", r"\1", match[1]), raw)
         return unquote_to_bytes(unquoted.encode("latin-1")).decode("utf-8")
     except UnicodeError:
-        raise RegistryError("header_error", name=name, error_detail="its value is no UTF-8") from None
+        raise RegistryError("header_error", name=name, error_detail="its value is not UTF-8") from None
 
 
 def write_headers(body: Mapping[str, Any]) -> dict[str, str]:
@@ -187,7 +190,7 @@ def _read_scalar(name: str, text: str) -> Any:
     kind = VERSION_ATTRIBUTES.get(name, {"type": "any"})["type"]
     if kind == "uinteger":
         if not re.fullmatch(r"[0-9]{1,20}", text):
-            raise RegistryError("header_error", name=PREFIX + name, error_detail="it is an unsigned integer")
+            raise RegistryError("header_error", name=PREFIX + name, error_detail="it must be an unsigned integer")
         return int(text)
     if kind == "boolean":
         return text == "true"

@@ -37,7 +37,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None or len(steps) == _MOST_STEPS or (position and text[position] not in ".["):
-            raise ValueError(f"{text[:80]!r} is no path")
+            raise ValueError(f"{text[:80]!r} is not a path")
         if match["index"] is not None:
             steps.append(Step(is_any=True) if match["index"] == "*" else Step(position=int(match["index"])))
         elif match["name"] is not None:
@@ -294,13 +294,13 @@ def parse_sort(text: str, level: Level) -> SortOrder:
 
     name, separator, direction = text.partition("=")
     if separator and direction not in {"asc", "desc"}:
-        raise refuse("the order is asc or desc")
+        raise refuse("the order must be asc or desc")
     try:
         path = parse_path(name)
     except ValueError as error:
         raise refuse(str(error)) from None
     if path[0].name == COLLECTIONS.get(level) or any(step.is_any for step in path) or not _is_scalar(path, level):
-        raise refuse("the attribute is a scalar of the entity itself")
+        raise refuse("the attribute must be a scalar of the entity itself")
     return SortOrder(path, direction == "desc")
 
 

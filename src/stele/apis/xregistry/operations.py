@@ -337,7 +337,7 @@ class Operations:
         if self.flags.sort is not None:
             raise RegistryError(
                 "bad_request",
-                error_detail="the entity that the previous page ended with is gone: start from the first page",
+                error_detail="the last entity of the previous page was deleted: start from the first page",
             )
         key = (after.casefold(), after)
         return sum((name.casefold(), name) < key for name in names)

@@ -126,10 +126,10 @@ def parse_flags(request: Request[Any, Any, Any]) -> Flags:
     _check_specversion(find_single("specversion"))
     epoch = find_single("epoch")
     if epoch is not None and not _LIMIT.match(epoch):
-        raise RegistryError("bad_flag", flag="epoch", detail="The epoch is an unsigned integer.")
+        raise RegistryError("bad_flag", flag="epoch", detail="The epoch must be an unsigned integer.")
     limit = find_single("limit")
     if limit is not None and (not _LIMIT.match(limit) or not 0 < int(limit) < 2**64):
-        raise RegistryError("bad_request", error_detail="limit is a number from 1 to 2^64-1")
+        raise RegistryError("bad_request", error_detail="limit must be a number from 1 to 2^64-1")
     return Flags(
         binary="binary" in values,
         collections="collections" in values,
@@ -160,7 +160,7 @@ def _parse_ignores(values: list[str] | None) -> frozenset[str]:
     words = {word.strip().lower() for text in values for word in text.split(",")}
     for word in words - {"", "*"}:
         if word not in IGNORES:
-            raise RegistryError("bad_ignore", value=word[:200], error_detail="no such part of a request is known")
+            raise RegistryError("bad_ignore", value=word[:200], error_detail="this part of a request is not known")
     return frozenset(IGNORES) if words & {"", "*"} else frozenset(words)
 
 
@@ -187,7 +187,7 @@ def parse_inline(paths: Iterable[str], level: Level) -> dict[str, Any]:
             if step not in possible:
                 if len(steps) == 1 and step in ATTRIBUTES[level]:
                     raise RegistryError("inline_noninlineable", name=step)
-                raise RegistryError("bad_inline", value=path[:200], error_detail=f"{step[:80]!r} is no part of it")
+                raise RegistryError("bad_inline", value=path[:200], error_detail=f"{step[:80]!r} is not a part of it")
             into = into.setdefault(step, {})
             there = possible[step]
     return wanted

@@ -454,7 +454,9 @@ class RequestUpdate(PendingEntities):
             return
         ancestor_id = values["ancestorid"]
         if ancestor_id is not None and not isinstance(ancestor_id, str):
-            raise RegistryError("invalid_attribute", xid, name="ancestorid", error_detail="it is of the type string")
+            raise RegistryError(
+                "invalid_attribute", xid, name="ancestorid", error_detail="it must be of the type string"
+            )
         version.ancestorid = version.id if ancestor_id == REQUEST else ancestor_id or ""
 
     def _set_document(

@@ -27,7 +27,7 @@ class AsyncSerializer:
 
     def __init__(self, serializer: Serializer) -> None:
         if not isinstance(serializer.client, AsyncSchemaRegistryClient):
-            raise InvalidRequest("an awaited serializer needs an AsyncSchemaRegistryClient")
+            raise InvalidRequest("an asynchronous serializer needs an AsyncSchemaRegistryClient")
         self._serializer = serializer
 
     async def __call__(
@@ -42,7 +42,7 @@ class AsyncDeserializer:
 
     def __init__(self, deserializer: BaseDeserializer) -> None:
         if isinstance(deserializer.source, SchemaRegistryClient):
-            raise InvalidRequest("an awaited deserializer needs an AsyncSchemaRegistryClient, or a snapshot")
+            raise InvalidRequest("an asynchronous deserializer needs an AsyncSchemaRegistryClient, or a snapshot")
         self._deserializer = deserializer
 
     async def __call__(

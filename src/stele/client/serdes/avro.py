@@ -71,7 +71,7 @@ class AvroDeserializer(BaseDeserializer):
 
 def _encode_bare_bytes(value: Any) -> Encoded:
     if not isinstance(value, bytes | bytearray):
-        raise EncodeError(f"{type(value).__name__} is no bytes value")
+        raise EncodeError(f"{type(value).__name__} is not a bytes value")
     return Encoded(bytes(value))
 
 

@@ -107,7 +107,7 @@ class BaseDeserializer(ABC):
         rules: Rules | None = None,
     ) -> None:
         if use_latest + (use_metadata is not None) + (reader is not None) > 1:
-            raise InvalidRequest("a deserializer takes one of reader, use_latest and use_metadata")
+            raise InvalidRequest("give a deserializer only one of reader, use_latest and use_metadata")
         self.source = source
         self._reader = ResolvedSchema(reader, self.schema_type) if isinstance(reader, str) else reader
         self._choosing = use_latest or use_metadata is not None

@@ -136,12 +136,12 @@ def _dump_json(value: Any) -> bytes:
         data = orjson.dumps(value)
         if b"null" not in data or not _has_non_finite(value):
             return data
-        raise EncodeError("the value is no JSON value: JSON has neither NaN nor infinity")  # orjson writes null
+        raise EncodeError("the value is not a JSON value: JSON has neither NaN nor infinity")  # orjson writes null
     except orjson.JSONEncodeError as error:
         try:  # integers beyond 64 bits
             data = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
         except (TypeError, ValueError, RecursionError):  # RecursionError: nested far beyond the limit
-            raise EncodeError(f"the value is no JSON value: {error}") from None
+            raise EncodeError(f"the value is not a JSON value: {error}") from None
         if is_nested_deeper(data):
             raise EncodeError(f"the value is nested deeper than {MAX_JSON_DEPTH} levels") from None
         return data

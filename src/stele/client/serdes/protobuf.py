@@ -198,7 +198,7 @@ class ProtobufDeserializer(BaseDeserializer):
             try:
                 return json_format.ParseDict(value, find(frame.message()[0])())
             except (json_format.ParseError, AttributeError, TypeError) as error:
-                raise DecodeError(f"what migrations made does not fit the reader's schema: {error}") from error
+                raise DecodeError(f"the result of the migrations does not fit the reader's schema: {error}") from error
 
         return Stages(
             type_name=type_name,

@@ -45,7 +45,7 @@ _KINDS = {
 
 def _frame_kind(schema_type: str) -> _Kind:
     if schema_type not in _KINDS:
-        raise FormatMismatch(f"{schema_type} has no RocketMQ wire format; {' and '.join(_KINDS)} have")
+        raise FormatMismatch(f"{schema_type} has no RocketMQ wire format; only {' and '.join(_KINDS)} have")
     return _KINDS[schema_type]
 
 

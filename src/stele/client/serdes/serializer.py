@@ -117,7 +117,7 @@ class Serializer(ABC):
     ) -> None:
         chosen = use_latest + (use_metadata is not None) + (use_id is not None)
         if auto_register + chosen > 1:
-            raise InvalidRequest("a serializer takes one of auto_register, use_latest, use_metadata and use_id")
+            raise InvalidRequest("give a serializer only one of auto_register, use_latest, use_metadata and use_id")
         if schema is None and not chosen:
             raise InvalidRequest("a serializer needs a schema, or use_latest, use_metadata or use_id")
         self.client = client
@@ -185,9 +185,9 @@ class Serializer(ABC):
         if self._id_in is IdPlace.PREFIX:
             return writer.prefix + (payload if indexes is None else confluent.encode_indexes(indexes) + payload)
         if headers is None:
-            raise EncodeError("the schema's identity goes into the headers, and none were given")
+            raise EncodeError("the identity of the schema is written to the headers, but no headers were given")
         if not writer.guid:
-            raise EncodeError("the server does not say the guid of the schema, so it cannot go into a header")
+            raise EncodeError("the server did not return the guid of the schema, which the header needs")
         headers.append((confluent.HEADER_NAMES[field], confluent.guid_header(UUID(writer.guid), indexes)))
         return payload
 
@@ -271,5 +271,5 @@ class Serializer(ABC):
 
 def _id_prefix(schema_id: int) -> bytes:
     if not schema_id:
-        raise EncodeError("the server does not say the id of the schema")
+        raise EncodeError("the server did not return the id of the schema")
     return confluent.id_prefix(schema_id)

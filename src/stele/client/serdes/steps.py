@@ -66,7 +66,7 @@ def run_blocking(steps: Steps[T], client: object) -> T:
     """
     if isinstance(client, AsyncSchemaRegistryClient):
         steps.close()
-        raise InvalidRequest("with a client that is awaited, wrap it: AsyncSerializer(…), AsyncDeserializer(…)")
+        raise InvalidRequest("wrap it if the client is asynchronous: AsyncSerializer(…), AsyncDeserializer(…)")
 
     return drive_steps(steps, partial(_perform_step, client))
 

@@ -41,7 +41,7 @@ def read_only_error(level: SettingsLevel, how: str) -> ReadOnly:
 def require_bindings(there: frozenset[Binding], expected: frozenset[Binding]) -> None:
     """Raise `PreconditionFailed` when the bindings differ from those that the caller decided on."""
     if there != expected:
-        raise PreconditionFailed("what is bound was changed meanwhile")
+        raise PreconditionFailed("the binding was changed meanwhile")
 
 
 def require_latest(subject: Subject | None, number: int | None) -> None:
@@ -86,7 +86,7 @@ def check_name(name: str) -> str:
     if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in name):
         raise InvalidName(name, "has control characters")
     if any(0xD800 <= ord(char) < 0xE000 for char in name):
-        raise InvalidName(name, "is no Unicode text")
+        raise InvalidName(name, "is not valid Unicode text")
     return name
 
 

@@ -24,7 +24,7 @@ def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -
     states = queries.ACTIVE_ONLY if command.version_number is None else queries.ACTIVE_OR_SOFT_DELETED
     version = queries.get_version(state, key, command.version_number, states)
     if command.mode is DeleteMode.END_INCARNATION:
-        raise InvalidRequest("a single version can be retired or purged, not closed")
+        raise InvalidRequest("a single version can be soft-deleted or deleted for good, not closed")
     if command.mode is DeleteMode.SOFT and version.state is VersionState.SOFT_DELETED:
         raise AlreadySoftDeleted(key.name, version.version_number)
     if command.mode is DeleteMode.HARD and version.state is VersionState.ACTIVE:
@@ -61,7 +61,7 @@ def end_incarnations(state: State, command: EndIncarnations, stamp: EventMetadat
     """End the incarnations of all subjects of a namespace. References among these subjects do not prevent that."""
     namespace = state.find_namespace(command.namespace)
     if namespace is None or namespace.hidden:
-        raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
+        raise NamespaceNotFound(f"The namespace '{command.namespace}' does not exist.")
     events: list[Event] = []
     for subject in namespace.subjects.values():
         require_writable(state, SettingsLevel(*subject.key))

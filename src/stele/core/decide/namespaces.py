@@ -30,7 +30,7 @@ def create_namespace(state: State, command: cmd.CreateNamespace, stamp: EventMet
     known = state.find_namespace(command.namespace)
     exists = known is not None and not known.hidden and (known.explicit or bool(known.subjects))
     if exists and not command.replace:
-        raise AlreadyExists(f"the space '{command.namespace}' exists already")
+        raise AlreadyExists(f"the namespace '{command.namespace}' exists already")
     if known is not None and command.format not in ("", known.format) and _has_other_formats(known, command.format):
         raise NotEmpty(command.namespace)
     require_writable(state, SettingsLevel(command.namespace))
@@ -49,7 +49,7 @@ def delete_namespace(state: State, command: cmd.DeleteNamespace, stamp: EventMet
     closing = command.when_subjects is cmd.SubjectsPresent.END_INCARNATIONS
     namespace = state.find_namespace(command.namespace)
     if namespace is None or namespace.hidden:
-        raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
+        raise NamespaceNotFound(f"The namespace '{command.namespace}' does not exist.")
     if command.namespace == DEFAULT_NAMESPACE or (namespace.subjects and not closing):
         raise NotEmpty(command.namespace)
     require_writable(state, SettingsLevel(command.namespace))

@@ -189,7 +189,7 @@ def _require_importable(
     if not 0 < command.schema_id <= MAX_INT32:
         raise InvalidRequest(f"id {command.schema_id} is not between 1 and {MAX_INT32}")
     if command.at is not None and not 0 <= command.at < LATEST_TIME:
-        raise InvalidRequest(f"{command.at} is no time in milliseconds since 1970")
+        raise InvalidRequest(f"{command.at} is not a time in milliseconds since 1970")
     namespace = state.find_namespace(command.key.namespace)
     holder = None if namespace is None else namespace.schema_entries.get(command.schema_id)
     if holder is not None and (holder.content.sha != document.sha or holder.attachments != attachments):
@@ -207,9 +207,9 @@ def _require_new_replica(state: State, command: RegisterSchema) -> None:
     if command.uid is None:
         return
     if command.version_number is None:
-        raise InvalidRequest("a replica has the version number of its original")
+        raise InvalidRequest("a replica must have the version number of its original")
     if queries.find_version_by_uid(state, uid_from_bytes(command.uid)) is not None:
-        raise AlreadyExists(f"a version with the uid {command.uid.hex()} is there")
+        raise AlreadyExists(f"a version with the uid {command.uid.hex()} already exists")
     named = queries.find_version_by_origin(state, command.origin_uri) if command.origin_uri else None
     if named is not None:
         raise AlreadyExists(f"'{command.origin_uri}' is the name of another version")

@@ -23,9 +23,9 @@ def adopt_rulesets(state: State, command: AdoptRulesets, stamp: EventMetadata) -
     events = []
     for format_name, name, version in command.versions:
         if not check_name(format_name) or not check_name(name):
-            raise InvalidName("", "names no format or ruleset")
+            raise InvalidName("", "does not name a format and a ruleset")
         if split_ruleset(name)[1] is not None or not FIRST <= version <= MAX_INT32:
-            raise UnknownRuleset(f"{name!r} and {version} are no bare name and version of a ruleset")
+            raise UnknownRuleset(f"{name!r} and {version} are not the name and version of a ruleset")
         if queries.ruleset_version(state, format_name, name) != version:
             events.append(RulesetAdopted(format_name, name, version))
     if events:

@@ -99,7 +99,7 @@ class _Mapper:
     def map_record(self, node: AvroRecord, path: str) -> pa.StructType:
         """Return the Arrow struct of a record. path is its position, for error messages."""
         if node in self.open:
-            raise Invalid(f"{path}: {node.name} contains itself, and a table cannot be nested without end")
+            raise Invalid(f"{path}: {node.name} contains itself, and a table cannot be nested infinitely")
         self.open.append(node)
         fields = [self._map_field(field, f"{path}.{field.name}" if path else field.name) for field in node.fields]
         self.open.pop()

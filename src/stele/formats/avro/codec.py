@@ -194,7 +194,7 @@ class _ExampleMaker:
 
     def _make_record(self, node: AvroRecord) -> dict[str, Any]:
         if node in self.open:
-            raise Invalid(f"every datum of {node.name} would contain another one without end")
+            raise Invalid(f"every datum of {node.name} would contain another one infinitely")
         self.open.append(node)
         try:
             return {field.name: self.make_datum(field.type) for field in node.fields}

@@ -254,7 +254,7 @@ class _SchemaWriter:
         if doc:
             out["doc"] = doc
         if full != name:
-            self.add_loss(path, "NAME", f"{name!r} is no name in Avro; it becomes {full!r} (kept in {NAME}).")
+            self.add_loss(path, "NAME", f"{name!r} is not a valid name in Avro; it becomes {full!r} (kept in {NAME}).")
             out[NAME] = name
         aliases = self._write_aliases(declared.aliases, path)
         if aliases:
@@ -332,7 +332,7 @@ class _SchemaWriter:
             out["aliases"] = aliases
         if name != field.name:
             out[NAME] = field.name
-            why = f"{field.name!r} is no name in Avro; the field is called {name!r} (kept in {NAME})."
+            why = f"{field.name!r} is not a valid name in Avro; the field is called {name!r} (kept in {NAME})."
             self.add_loss(place, "NAME", why, data=True)
         if field.number is not None:
             out[NUMBER] = field.number
@@ -368,7 +368,7 @@ class _SchemaWriter:
         if field.default is None:
             if field.nullable or not field.required or kind == Scalar(ScalarKind.NULL):
                 return None
-            self.add_loss(path, "DEFAULT", "The default is null, which is no value of the field.")
+            self.add_loss(path, "DEFAULT", "The default is null, which is not a value of the field.")
             return ABSENT
         if isinstance(kind, Union) and self.defaults.find_option(kind, field.default) == 0:
             kind = kind.options[0].type

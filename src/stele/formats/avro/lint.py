@@ -142,7 +142,7 @@ def _lint_named_type(notes: LintReport, place: _LintTarget, node: AvroNamedType,
         notes.add_finding(
             "NAMESPACE_REQUIRED",
             place.path,
-            f"{simple} has no namespace: it meets every other type of that name, and generated code has no package.",
+            f"{simple} has no namespace: it clashes with other types of that name, and generated code has no package.",
             'Add a "namespace".',
             current=simple,
             ignored=place.ignored,
@@ -219,7 +219,7 @@ def _lint_field(notes: LintReport, place: _LintTarget, field: AvroField) -> None
         notes.add_finding(
             "LOGICAL_TYPE",
             path,
-            f"The logicalType stands on the field {field.name!r} instead of on its type, where nobody looks for it.",
+            f"The logicalType is on the field {field.name!r} and not on its type, so it has no effect.",
             f'Write "type": {{"type": "{_base_kind(field.type)}", "logicalType": "{field.props["logicalType"]}"}}.',
             current=str(field.props["logicalType"]),
             ignored=ignored,

@@ -258,7 +258,7 @@ def _add_defaults(
         declared = types[name]
         assert isinstance(declared, neutral.RecordType)
         if find_default_fault(field.type, field.default) is not None:
-            reader.add_loss(path, "DEFAULT", "The default is no value of the field's type.")
+            reader.add_loss(path, "DEFAULT", "The default is not a value of the field's type.")
             continue
         if (
             isinstance(field.type, avro.AvroUnion)

@@ -277,7 +277,7 @@ class _JsonReader:
     def _read_named(self, declared: Any, value: Any, depth: int) -> Any:
         if isinstance(declared, Enumeration):
             if not any(symbol.name == value for symbol in declared.symbols):
-                raise _TypeMismatch(f"{_abbreviate(value)} is no symbol of {declared.name}")
+                raise _TypeMismatch(f"{_abbreviate(value)} is not a symbol of {declared.name}")
             return value
         if isinstance(declared, Fixed):
             raw = _read_scalar(ScalarKind.BYTES, value)
@@ -300,7 +300,7 @@ class _JsonReader:
         try:
             return _read_scalar(keys.kind, json.loads(key))
         except ValueError:
-            raise _TypeMismatch(f"{_abbreviate(key)} is no key") from None
+            raise _TypeMismatch(f"{_abbreviate(key)} is not a key") from None
 
     def _read_union(self, kind: Union, value: Any, depth: int) -> Any:
         """Return the value as the first option that it fits. JSON values carry no mark of their option."""
@@ -371,10 +371,10 @@ def _read_scalar(kind: ScalarKind, value: Any) -> Any:
         case ScalarKind.NULL:
             raise _TypeMismatch(f"{_abbreviate(value)} is not null")
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _TypeMismatch(f"{_abbreviate(value)} is no whole number")
+        raise _TypeMismatch(f"{_abbreviate(value)} is not a whole number")
     least, greatest = INTEGERS.get(kind, (value, value))
     if not least <= value <= greatest:
-        raise _TypeMismatch(f"{value} is no {kind.value}")
+        raise _TypeMismatch(f"{value} is not a valid {kind.value}")
     return value
 
 
@@ -382,7 +382,7 @@ def _read_number(value: Any, kind: ScalarKind) -> Any:
     if kind in FLOATS and isinstance(value, str) and value in _SPECIAL:
         return _SPECIAL[value]
     if isinstance(value, bool) or not isinstance(value, int | float | Number):
-        raise _TypeMismatch(f"{_abbreviate(value)} is no number")
+        raise _TypeMismatch(f"{_abbreviate(value)} is not a number")
     try:
         return value if kind is ScalarKind.NUMBER else float(value)
     except OverflowError:
@@ -397,13 +397,13 @@ def _read_encoded_text(kind: ScalarKind, text: str) -> Any:
             return UUID(text)
         days = scalar_text.parse_date(text)
     except (ValueError, binascii.Error):
-        raise _TypeMismatch(f"{_abbreviate(text)} is no {kind.value}") from None
+        raise _TypeMismatch(f"{_abbreviate(text)} is not a valid {kind.value}") from None
     return date.fromordinal(days + _DAY_ZERO) if 1 <= days + _DAY_ZERO <= date.max.toordinal() else days
 
 
 def _require_type(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise _TypeMismatch(f"{_abbreviate(value)} is no {kind.__name__}")
+        raise _TypeMismatch(f"{_abbreviate(value)} is not of type {kind.__name__}")
     return value
 
 

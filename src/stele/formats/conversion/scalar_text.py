@@ -136,7 +136,7 @@ def decimal_from_unscaled(unscaled: int, scale: int) -> Number:
 def parse_decimal(text: str, scale: int | None) -> Number:
     """Return the decimal of a text. Raises ValueError when it has more decimal places than scale (None: no limit)."""
     if len(text) > MAX_DIGITS or not _DECIMAL.fullmatch(text):
-        raise ValueError(f"{text[:40]!r} is no decimal")
+        raise ValueError(f"{text[:40]!r} is not a decimal")
     value = Number(text)
     try:
         exact = scale is None or value == value.quantize(Number((0, (1,), -scale)), context=EXACT_CONTEXT)
@@ -246,7 +246,7 @@ def decimal_to_parts(number: Number) -> dict[str, Any]:
     """Return unscaled value (big-endian two's complement), precision and scale. Raises ValueError unless finite."""
     _, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
-        raise ValueError(f"{number} is no decimal number")
+        raise ValueError(f"{number} is not a decimal number")
     scale = max(0, -exponent)
     unscaled = int(number.scaleb(scale, EXACT_CONTEXT))
     size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1

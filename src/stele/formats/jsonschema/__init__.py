@@ -86,12 +86,12 @@ RULESETS = Rulesets(
     Ruleset(
         "confluent-lenient@1",
         partial(_check_changes, "confluent-lenient"),
-        "The same changes by Confluent's lenient table: properties may come and go in open models.",
+        "The same changes by Confluent's lenient table: properties may be added and removed in open models.",
     ),
     Ruleset(
         "containment@1",
         partial(_check_containment, Severity.UNKNOWN, False),
-        "Every document the writer's schema allows is allowed by the reader's; doubt is undecided.",
+        "Every document the writer's schema allows is allowed by the reader's; a pair without proof is undecided.",
     ),
     Ruleset(
         "containment-lenient@1",

@@ -242,7 +242,7 @@ class JsonCodec:
         except TypeError:  # a Decimal
             return write_json(spell_numbers(datum))
         except ValueError as error:  # an integer of thousands of digits
-            raise EncodeError(f"the datum is no JSON value: {error}") from None
+            raise EncodeError(f"the datum is not a JSON value: {error}") from None
 
     def decode(self, data: bytes) -> Any:
         """Return one JSON value that fits the reader's schema. Raises `DecodeError`."""
@@ -314,17 +314,19 @@ def _search_foreign(value: Any, depth: int) -> _Foreign | None:
     if kind is bool or kind is int or value is None:
         return None
     if isinstance(value, str):
-        return None if value.isascii() or _is_encodable(value) else _Foreign("half a surrogate pair is no text", [])
+        return (
+            None if value.isascii() or _is_encodable(value) else _Foreign("half a surrogate pair is not valid text", [])
+        )
     if isinstance(value, float | Decimal):
-        return None if isfinite(value) else _Foreign(f"{value} is no JSON number", [])
+        return None if isfinite(value) else _Foreign(f"{value} is not a JSON number", [])
     if depth >= MAX_DEPTH:
         return _Foreign(f"nested deeper than {MAX_DEPTH} levels", [])
     if isinstance(value, dict):
         for name, member in value.items():
             if not isinstance(name, str):
-                return _Foreign(f"the member name {shorten_message(repr(name))} is no string", [])
+                return _Foreign(f"the member name {shorten_message(repr(name))} is not a string", [])
             if not name.isascii() and not _is_encodable(name):
-                return _Foreign("half a surrogate pair is no text", [])
+                return _Foreign("half a surrogate pair is not valid text", [])
             if foreign_value := _search_foreign(member, depth + 1):
                 foreign_value.path.append(name)
                 return foreign_value
@@ -335,7 +337,7 @@ def _search_foreign(value: Any, depth: int) -> _Foreign | None:
                 foreign_value.path.append(index)
                 return foreign_value
         return None
-    return None if isinstance(value, int) else _Foreign(f"{kind.__name__} is no JSON type", [])
+    return None if isinstance(value, int) else _Foreign(f"{kind.__name__} is not a JSON type", [])
 
 
 def _is_encodable(text: str) -> bool:

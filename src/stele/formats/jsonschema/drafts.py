@@ -188,14 +188,14 @@ def explain_unknown_keyword(word: str, draft: Draft, near: str | None) -> tuple[
     span = _SINCE.get(word)
     if span is not None:
         newer = _ORDER[span[0]] > _ORDER[draft]
-        bound = f"it came with {draft_name(span[0])}" if newer else f"it went after {draft_name(span[1])}"
+        bound = f"it was added in {draft_name(span[0])}" if newer else f"it was removed after {draft_name(span[1])}"
         return (
-            f"{word!r} says nothing in {draft_name(draft)}: {bound}.",
-            "Say it in words of this draft, or change $schema.",
+            f"{word!r} has no effect in {draft_name(draft)}: {bound}.",
+            "Use keywords of this draft, or change $schema.",
         )
     keyword = shorten_text(word, 60)
-    why = f"No draft knows the keyword {keyword!r}, so it says nothing."
-    return why, f"Did you mean {near!r}?" if near else "Remove it, or begin its name with x- when a tool wants it."
+    why = f"No draft knows the keyword {keyword!r}, so it has no effect."
+    return why, f"Did you mean {near!r}?" if near else "Remove it, or begin its name with x- if a tool uses it."
 
 
 def is_known_format(name: str, draft: Draft) -> bool:

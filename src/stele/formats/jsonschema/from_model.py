@@ -167,7 +167,7 @@ class _SchemaBuilder:
                     self.add_loss(path, "PRECISION", f"Nothing checks that there are {kind.precision} digits at most.")
                 return {"type": "string", "format": "decimal", **({"pattern": pattern} if pattern else {})}
             case Duration(calendar=False):
-                self.add_loss(path, "DURATION", "That the span has an exact length is not said.")
+                self.add_loss(path, "DURATION", "The exact length of the duration is not expressed.")
                 return {"type": "string", "format": "duration"}
             case Duration():
                 return {"type": "string", "format": "duration"}
@@ -185,7 +185,7 @@ class _SchemaBuilder:
     def _report_ambiguity(self, kind: Union, path: str) -> None:
         """Note a loss, once for a union, if a value does not show which option it belongs to."""
         if len(kind.options) > _MAX_COMPARED:
-            why = f"With {len(kind.options)} options, nobody can tell which one a value belongs to."
+            why = f"With {len(kind.options)} options, it cannot be decided which one a value belongs to."
             self.add_loss(path, "UNION", why, data=True)
             return
         views = [(option.type, *self._describe_values(option.type)) for option in kind.options]
@@ -246,7 +246,7 @@ class _SchemaBuilder:
         if not declared.symbols:
             raise CannotConvert(f"{path or 'the root'}: the enumeration {declared.name} has no symbols")
         if declared.default:
-            why = f"Readers are not told to take {declared.default!r} for a symbol they do not know."
+            why = f"The schema cannot tell readers to use {declared.default!r} for unknown symbols."
             self.add_loss(path, "ENUM_DEFAULT", why)
         if any(symbol.number is not None for symbol in declared.symbols):
             self.add_loss(path, "NUMBER", "Symbols have no numbers in JSON.")

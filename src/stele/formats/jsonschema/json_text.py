@@ -180,7 +180,7 @@ def _number_to_hashable(number: Decimal) -> Any:
 def _encode_number(value: object) -> msgspec.Raw:
     if isinstance(value, SpelledNumber):
         return msgspec.Raw(value.text.encode())
-    raise NotImplementedError(f"{type(value).__name__} is no JSON value")
+    raise NotImplementedError(f"{type(value).__name__} is not a JSON value")
 
 
 def _decode_utf8(text: bytes, *, strict: bool) -> str:

@@ -252,7 +252,7 @@ def _check_draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: froze
     if uri is None:
         why = f"The document does not say which draft it is written in; it is read as {read}, elsewhere as another."
     elif detect_draft({"$schema": uri}).value not in str(uri):
-        why = f"{common.shorten_text(str(uri), 100)!r} is no draft that is known here; the document is read as {read}."
+        why = f"{common.shorten_text(str(uri), 100)!r} is not a known draft; the document is read as {read}."
     else:
         return
     fix = f'Add "$schema": "https://{Draft.DRAFT2020.value}", or the draft that is meant.'
@@ -265,7 +265,7 @@ def _check_repeated(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: fr
         value, path = waiting.pop()
         if isinstance(value, dict):
             for name in parsed.repeated.get(id(value), (value, ()))[1]:
-                why = f"The member {common.shorten_text(name, 60)!r} is there several times; only the last one counts."
+                why = f"The member {common.shorten_text(name, 60)!r} occurs several times; only the last one is used."
                 place = json_pointer(path)
                 notes.add_finding("MEMBER_REPEATED", place, why, "Keep one of them.", current=name, ignored=silenced)
             waiting += [(inner, (*path, name)) for name, inner in reversed(value.items())]
@@ -302,15 +302,15 @@ def _check_documented(notes: LintReport, place: _LintedSchema, parsed: ParsedJso
 def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
     lost = [word for word in place.schema if is_asserting(word) and word != "$ref"]
     if lost and place.path != "#":
-        why = f"{', '.join(lost[:6])} beside the $ref: up to draft-07 nothing beside a $ref is looked at."
-        fix = 'Write "allOf": [{"$ref": …}] beside them, or take a newer draft.'
+        why = f"{', '.join(lost[:6])} next to the $ref: up to draft-07 everything next to a $ref is ignored."
+        fix = 'Write "allOf": [{"$ref": …}] next to them, or use a newer draft.'
         notes.add_finding("REF_SIBLINGS", place.path, why, fix, current=", ".join(lost), ignored=place.ignored)
 
 
 def _check_texts(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     pattern, name = place.schema.get("pattern"), place.schema.get("format")
     if isinstance(pattern, str) and not (pattern.startswith("^") and is_anchored_at_end(pattern)):
-        why = "The pattern matches anywhere inside the text: whatever stands before or behind it is allowed."
+        why = "The pattern matches anywhere inside the text: any text before or after the match is allowed."
         fix = "Put ^ in front and $ behind; write .* where anything may follow."
         notes.add_finding("PATTERN_ANCHORED", place.path, why, fix, current=pattern, ignored=place.ignored)
     if isinstance(name, str) and not is_known_format(name, draft):
@@ -331,7 +331,7 @@ def _check_type(notes: LintReport, place: _LintedSchema) -> None:
         why = f"Without a type, only values that happen to be of type {kind} are held to {', '.join(words[:4])}."
         notes.add_finding("TYPE_DECLARED", place.path, why, f'Add "type": "{kind}".', ignored=place.ignored)
     elif place.keyword in ("properties", "items", "prefixItems"):
-        why = "The schema has no type, so it takes any value at all."
+        why = "The schema has no type, so it accepts any value."
         notes.add_finding("TYPE_DECLARED", place.path, why, 'Add a "type", or write true.', ignored=place.ignored)
 
 
@@ -376,9 +376,9 @@ def _check_default(notes: LintReport, place: _LintedSchema) -> None:
     tests = [_TYPES[name] for name in names if isinstance(name, str) and name in _TYPES]
     choices = schema.get("enum")
     if tests and not any(test(value) for test in tests):
-        why = f"The default is no value of type {' or '.join(str(name) for name in names)}."
+        why = f"The default is not a value of type {' or '.join(str(name) for name in names)}."
     elif isinstance(choices, list) and not any(is_equal(value, choice) for choice in choices):
-        why = "The default is none of the values of the enum."
+        why = "The default is not one of the values of the enum."
     else:
         return
     current = write_json(value)[:400].decode("utf-8", "replace")

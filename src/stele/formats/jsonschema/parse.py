@@ -178,7 +178,7 @@ def _read_schema(text: bytes, *, strict: bool, repeated: RepeatedMembers | None 
         raise MalformedSchema("the text is empty", line=1, column=1, expected="a JSON Schema")
     root = parse_json(text, strict=strict, repeated=repeated)
     if not isinstance(root, dict | bool):
-        raise MalformedSchema("the document is no schema", path="#", expected="an object, true or false")
+        raise MalformedSchema("the document is not a schema", path="#", expected="an object, true or false")
     return root
 
 

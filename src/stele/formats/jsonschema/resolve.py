@@ -216,9 +216,9 @@ class Links:
         if strict:
             where = f" of the reference {document.label!r}" if document.label else ""
             raise UnresolvedReference(
-                f"{site.keyword} {ref!r}{where} leads nowhere",
+                f"{site.keyword} {ref!r}{where} cannot be resolved",
                 path=json_pointer((*site.path, site.keyword)),
-                expected="a place in the document or the name of a reference",
+                expected="the location of a schema in the document, or the name of a reference",
             )
         self.missing.append(ref)
 

@@ -203,16 +203,16 @@ class _ModelBuilder:
         """Return the type of a schema as written at a path. hint is its name if it needs one and has none."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            raise TooLarge(f"written out, the schema has more than {MAX_NODES} parts")
+            raise TooLarge(f"expanded, the schema has more than {MAX_NODES} parts")
         schema = self.merger.resolve_target(written)
         if not isinstance(schema, dict):
             if schema is False:
-                self.add_loss(path, "NOT", "That no value may stand here is not said.")
+                self.add_loss(path, "NOT", "The rule that no value is allowed here is left out.")
             return _PlaceType(_ANY, True)
         if id(schema) in self.known:
             return self.known[id(schema)]
         if id(schema) in self.open:
-            self.add_loss(path, "RECURSION", "A schema inside itself that is no object becomes any value.")
+            self.add_loss(path, "RECURSION", "A schema that contains itself and is not an object becomes any value.")
             return _PlaceType(_ANY, True)
         if len(self.open) >= MAX_DEPTH:
             raise _too_deep_error()
@@ -242,7 +242,7 @@ class _ModelBuilder:
             why = (
                 f"`{key}` is followed once, to where it leads here."
                 if dynamic
-                else f"What `{key}` asks for is left out."
+                else f"The constraint of `{key}` is left out."
             )
             self.add_loss(path, _LEFT_OUT[key], why, data=dynamic)
         annotations = sorted(flat.keys() & _ANNOTATIONS)
@@ -277,7 +277,7 @@ class _ModelBuilder:
     ) -> _PlaceType:
         siblings = sorted(flat.keys() & {"anyOf", "oneOf", "enum", "const", "type", "format", "pattern"} - {keyword})
         if siblings:
-            self.add_loss(path, "CONSTRAINT", f"What {', '.join(siblings)} says beside {keyword} is left out.")
+            self.add_loss(path, "CONSTRAINT", f"The constraint of {', '.join(siblings)} next to {keyword} is left out.")
         single = len(branches) == 1
         places = [
             self.convert_place(branch, path, hint if single else f"{hint}Option{at}")
@@ -330,7 +330,8 @@ class _ModelBuilder:
     def _convert_types(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
         words, nullable, implied = json_types_of(flat)
         if implied:
-            why = f"No type is asked for: values other than {' or '.join(words)} are valid too, and have no place."
+            types = " or ".join(words)
+            why = f"The schema requires no type: values other than {types} are also valid, and cannot be represented."
             self.add_loss(path, "IMPLIED_TYPE", why, data=True)
         values: dict[str, Any] = {key: to_builtin(flat[key]) for key in ("enum", "const") if key in flat}
         if not words:
@@ -373,7 +374,7 @@ class _ModelBuilder:
                 self._convert_without_constraints(rest, inside, hint) if rest is not False else _PlaceType(_ANY, True)
             )
             return _PlaceType(Array(item.type, item.nullable), False, constraints)
-        self.add_loss(path, "TUPLE", "That each place of the array has a type of its own is not said.")
+        self.add_loss(path, "TUPLE", "The types of the single positions of the array are not kept.")
         full = isinstance(flat.get("maxItems"), int) and flat["maxItems"] <= len(prefix)
         schemas = [*prefix, *([] if rest is False or full else [rest])]
         places = [self.convert_place(schema, inside, f"{hint}Item{at}") for at, schema in enumerate(schemas, 1)]
@@ -420,7 +421,9 @@ class _ModelBuilder:
         schemas, exact, total = flat_schema.map_values(flat)
         if not exact:
             why = (
-                "Members with other names are valid too, and have no place." if not total else "Names are not checked."
+                "Members with other names are also valid, and cannot be represented."
+                if not total
+                else "Names are not checked."
             )
             self.add_loss(path, "PATTERN", why, data=not total)
         places = [self.convert_place(schema, inside, hint) for schema in schemas]
@@ -556,7 +559,7 @@ def string_type(schema: Mapping[str, Json], lose: AddLoss) -> TypeWithConstraint
             return decimal, {key: value for key, value in rest.items() if key not in ("format", "pattern")}
     if isinstance(word, str) and word in FORMATS:
         del rest["format"]
-        lose("FORMAT", f"`format` asserts nothing: text that is no {word} has no place.", data=True)
+        lose("FORMAT", f"`format` asserts nothing: text that is not a valid {word} cannot be represented.", data=True)
         return FORMATS[word], rest
     return Scalar(ScalarKind.STRING), rest
 

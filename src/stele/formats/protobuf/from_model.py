@@ -331,9 +331,9 @@ class ProtoFileBuilder:
         """Return a field without its name and number."""
         if not oneof and isinstance(field.type, Array | Map):
             if field.nullable:
-                self._add_loss(path, "NULLABLE", "Null cannot be told from an empty list or map.", data=True)
+                self._add_loss(path, "NULLABLE", "Null cannot be distinguished from an empty list or map.", data=True)
             elif not field.required and field.default is ABSENT:
-                self._add_loss(path, "PRESENCE", "Left out cannot be told from an empty list or map.")
+                self._add_loss(path, "PRESENCE", "Left out cannot be distinguished from an empty list or map.")
             return self._build_repeated(field.type, message, path, field.name)
         target = self._single_type(field.type, message, path, field.name, constraints=field.constraints)
         plain = not field.nullable and (field.required or self._is_zero(field))

@@ -322,7 +322,7 @@ class _Parser:
                 return sign * int(text, 16)
             return sign * int(text, 8 if len(text) > 1 and text.startswith("0") else 10)
         except ValueError:
-            raise SourceError(f"{text!r} is no integer") from None
+            raise SourceError(f"{text!r} is not an integer") from None
 
     # --- file -------------------------------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ _KNOWN_MESSAGES: Final[dict[str, tuple[frozenset[str], Type, Loss | None]]] = {
     "google.type.Date": (
         frozenset({"year", "month", "day"}),
         Scalar(ScalarKind.DATE),
-        Loss("", "PARTIAL", "A date whose year, month or day is 0 (unknown) is no calendar day.", data=True),
+        Loss("", "PARTIAL", "A date whose year, month or day is 0 (unknown) is not a calendar day.", data=True),
     ),
     "google.type.TimeOfDay": (
         frozenset({"hours", "minutes", "seconds", "nanos"}),
@@ -303,7 +303,7 @@ class _ModelBuilder:
             elif field.has_default_value:
                 default = self._declared_default(field)
                 if in_oneof:
-                    why = f"Only the member of a oneof that is set is in the data, so {default!r} stands for none."
+                    why = f"Only the member of a oneof that is set is in the data, so {default!r} has no effect."
                     self._losses.add_loss(path, "DEFAULT", why)
                     default = None
             elif not field.has_presence:
@@ -335,7 +335,7 @@ class _ModelBuilder:
     def _message_type(self, message: Descriptor, path: str, params: dict[str, str]) -> Type:
         name = message.full_name
         if name in WRAPPERS:
-            why = f"The value stands in a message {name} on the wire; the model knows the value only."
+            why = f"On the wire the value is in a message {name}; the model has only the value."
             self._losses.add_loss(path, "ENCODING", why)
             return Scalar(SCALARS[WRAPPERS[name]])
         if name == TIMESTAMP:

@@ -139,7 +139,7 @@ class _ExampleMaker:
 
     def _make_struct(self, layout: StructLayout) -> dict[str, Any]:
         if layout in self._open or self._levels > _DEEPEST:
-            raise Invalid(f"every datum of {layout.name} would contain another one without end, or go very deep")
+            raise Invalid(f"every datum of {layout.name} would contain another one infinitely, or go very deep")
         self._open.append(layout)
         try:
             if layout.kind == "union":

@@ -47,11 +47,11 @@ from stele.formats.thrift.schema import (
 
 _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
     "STRUCT_REMOVED": (
-        "{path} exists on the writer's side as {writer} and is gone on the reader's: its data has no type any more.",
+        "{path} exists on the writer's side as {writer} and not on the reader's: its data has no type any more.",
         "Keep {path} under its name, even when nothing uses it any longer.",
     ),
     "FIELD_REMOVED": (
-        "The field {writer} is gone.",
+        "The field {writer} was removed.",
         "Keep the field, and mark it as deprecated in its documentation.",
     ),
     "FIELD_TYPE_CHANGED": (
@@ -83,15 +83,15 @@ _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
         "Keep the value, and mark it as deprecated in its documentation.",
     ),
     "SERVICE_REMOVED": (
-        "The service {writer} is gone: its clients have nobody to call.",
+        "The service {writer} was removed: calls of its clients fail.",
         "Keep the service until no client calls it.",
     ),
     "SERVICE_PARENT_CHANGED": (
-        "The service extended {writer} and {reader} now: the functions it had from there are gone.",
+        "The service extended {writer} and {reader} now: the functions it inherited are removed.",
         "Let the service extend {writer} again.",
     ),
     "FUNCTION_REMOVED": (
-        "The function {writer} is gone: calls of it fail.",
+        "The function {writer} was removed: calls of it fail.",
         "Keep the function until no client calls it.",
     ),
     "FUNCTION_ONEWAY_CHANGED": (
@@ -106,7 +106,7 @@ _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
 
 _WARNINGS: Final[Mapping[str, tuple[str, str]]] = {
     "ENUM_REMOVED": (
-        "The enum {writer} is gone: its values are numbers without names now.",
+        "The enum {writer} was removed: its values are now numbers without names.",
         "Keep the enum as long as data with its values exists.",
     ),
     "ENUM_VALUE_RENAMED": (
@@ -126,7 +126,7 @@ _WARNINGS: Final[Mapping[str, tuple[str, str]]] = {
         "Keep the namespace if programs use the generated code.",
     ),
     "CONSTANT_REMOVED": (
-        "The constant {writer} is gone.",
+        "The constant {writer} was removed.",
         "Keep the constant if programs use the generated code.",
     ),
     "CONSTANT_CHANGED": (

@@ -78,7 +78,7 @@ class _Linter:
         """Check namespaces and includes."""
         headers = self.unit.document.headers
         if not any(isinstance(header, ThriftNamespace) for header in headers):
-            why = "The document has no namespace: generated code lands among everybody else's."
+            why = "The document has no namespace: generated code is placed in the global namespace."
             fix = "Add `namespace * my.package`."
             self.notes.add_finding("NAMESPACE_REQUIRED", "", why, fix, ignored=self.quiet)
         includes = [header for header in headers if isinstance(header, Include)]
@@ -153,7 +153,7 @@ class _Linter:
                     "ENUM_VALUE_EXPLICIT", path, why, f"Write {current}.", current=current, ignored=quiet
                 )
             if value.number == 0 and not value.name.upper().endswith(_UNSPECIFIED):
-                why = f"In several languages a field nobody has set reads as {value.name}, as if someone had chosen it."
+                why = f"In several languages a field that is not set reads as {value.name}, as if it were set."
                 fix = "Begin with UNSPECIFIED = 0, or with 1."
                 self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", path, why, fix, current=current, ignored=quiet)
 

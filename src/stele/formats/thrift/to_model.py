@@ -166,7 +166,7 @@ class _SchemaReader:
         member = struct.kind == "union"
         if member and default is not ABSENT:
             self._add_loss(
-                path, "DEFAULT", "A default of a union's member stands for nothing: only what is set is written."
+                path, "DEFAULT", "A default of a union's member has no effect: only the member that is set is written."
             )
             default = ABSENT
         nullable = not required and default is ABSENT
@@ -254,7 +254,7 @@ class _SchemaReader:
                 return
             if definition.name not in self._typedefs:
                 self._typedefs.add(definition.name)
-                self._add_loss(path, "TYPEDEF", f"What {definition.name!r} stands for is said in its place.")
+                self._add_loss(path, "TYPEDEF", f"{definition.name!r} is replaced by its type.")
             self._add_annotation_losses(definition.annotations, path, f"typedef {definition.name}")
             written = definition.type
 

@@ -65,7 +65,7 @@ class ValueConstraintChecker:
                 writer=str(node.writer_declaration.default if node.writer_declaration is not None else ""),
                 why=(
                     f"An empty {local_name(node.name)!r} takes the writer's default; "
-                    "the reader has none and refuses it."
+                    "the reader has no default and refuses it."
                 ),
                 fix="Keep the default.",
             )
@@ -477,7 +477,9 @@ class DeclarationChecker:
                 ElementPair(name, e, e.type, None, None, None, None) for name, e in self._writer_side.elements.items()
             )
             self._report_undecided(
-                "ID_REMOVED", node, "Identifiers are none for the reader; references to them may dangle."
+                "ID_REMOVED",
+                node,
+                "The writer's IDs are not IDs for the reader, so references to them may have no target.",
             )
 
     def _report_undecided(self, rule: str, node: ElementPair, why: str, reader: str = "") -> None:

@@ -147,7 +147,7 @@ class FindingCollector:
             witness, accepted = None, False
         level = Severity.ERROR if witness is not None or (exact and not accepted) else Severity.UNKNOWN
         if level is Severity.UNKNOWN:
-            why += " No document that proves it was found, nor could it be shown that there is none."
+            why += " No document that proves it was found, and there is no proof that none exists."
         self.findings[key] = Finding(rule, where or "/", reader, writer, why, fix, witness, level=level)
         return level is Severity.ERROR
 

@@ -112,7 +112,7 @@ def _check_declaration(notes: LintReport, place: _LintedDeclaration) -> None:
         common.report_missing_doc(notes, path, f"The {what}", "Add xs:annotation/xs:documentation.", ignored)
     typed = node.get("type") or node.get("substitutionGroup") or any(child.tag in _INLINE for child in node)
     if node.tag in (_ELEMENT, _ATTRIBUTE) and not typed:
-        why = f"The {what} has no type, so it takes any content at all."
+        why = f"The {what} has no type, so it accepts any content."
         notes.add_finding("TYPE_DECLARED", path, why, "Give it a type.", ignored=ignored)
 
 

@@ -132,7 +132,7 @@ def _build_parsed(
             model = build_schema(root, roots, places, name=name, version=version)
         return ParsedXsd(model, root, roots, version)
     except BudgetExceeded:
-        raise MalformedSchema("the patterns are too entangled to be checked against the values beside them") from None
+        raise MalformedSchema("the patterns are too entangled to be checked against the values next to them") from None
     except XMLSchemaModelDepthError:
         raise MalformedSchema("groups are nested too deep") from None
     except XMLSchemaException as error:

@@ -108,7 +108,9 @@ class OccurrenceLister:
         walk.walk_group(kind.content, required=True, many=False, depth=0)
         opened = getattr(kind, "open_content", None)
         if walk.any or (opened is not None and opened.mode != "none" and opened.any_element is not None):
-            self._add_loss(path, "ANY", "Elements that the schema does not name are allowed here; they have no place.")
+            self._add_loss(
+                path, "ANY", "Elements that the schema does not name are allowed here; the model cannot represent them."
+            )
         if walk.repeated:
             self._losses.append(Loss(path, "ORDER", "How repeated elements follow each other is not kept.", data=True))
         if walk.loose:
@@ -295,13 +297,10 @@ class _ModelBuilder:
         if isinstance(kind, XsdSimpleType):
             return self._simple.convert_type(kind, path, self._full_name(kind, hint))
         if kind.name == f"{XS}anyType":
-            self._add_loss(path, "ANY", "Any XML may stand here; the model says any JSON value.", data=True)
+            self._add_loss(path, "ANY", "Any XML is allowed here; in the model it is any JSON value.", data=True)
             return Scalar(ScalarKind.ANY)
         if id(kind) in self._derived and kind.name:
-            why = (
-                f"A type derived from {local_name(kind.name)!r} may stand in for it (xsi:type); "
-                "what it adds has no place."
-            )
+            why = f"A type derived from {local_name(kind.name)!r} may replace it (xsi:type); what it adds has no place."
             self._add_loss(path, "SUBTYPE", why, data=True)
         if isinstance(kind.content, XsdSimpleType) and not self._attribute_uses(kind):
             return self._simple.convert_type(kind.content, path, self._full_name(kind, hint))
@@ -341,10 +340,10 @@ class _ModelBuilder:
             self._add_loss(
                 at,
                 "ATTRIBUTE",
-                f"Nothing says which fields stand in attributes and not in elements: {attribute_names}.",
+                f"The model does not say which fields are attributes and not elements: {attribute_names}.",
             )
         if None in kind.attributes:
-            self._add_loss(at, "ANY", "Other attributes are allowed here; they have no place.", data=True)
+            self._add_loss(at, "ANY", "Other attributes are allowed here; the model cannot represent them.", data=True)
         if isinstance(kind.content, XsdSimpleType):
             text = self._simple.convert_type(kind.content, f"{path}value", f"{name}.Value")
             field_name = self._unique_name("value", names)
@@ -503,7 +502,7 @@ class SimpleTypeConverter:
         """Return the type of a simple type. `name` is the preferred name if it has to be declared."""
         shape = shape_of(kind)
         if shape.variety == "any" or depth > MAX_TYPE_DEPTH:
-            self._add_loss(path, "ANY", "Any text may stand here.")
+            self._add_loss(path, "ANY", "Any text is allowed here.")
             return Scalar(ScalarKind.STRING)
         if shape.variety == "list":
             return Array(self.convert_type(shape.parts[0], f"{path}[]", f"{name}Item", depth + 1))

@@ -57,9 +57,8 @@ class _SafetyScan:
         reason = expat.ErrorString(code).removeprefix("not well-formed ").strip("()")
         inside = f" inside <{self._open[-1][:100]}>" if self._open else ""
         if reason == "mismatched tag":
-            return (
-                f"not well-formed: this is no end of the innermost open element: </{self._open[-1][:100]}> is expected"
-            )
+            expected = self._open[-1][:100]
+            return f"not well-formed: this does not close the innermost open element: </{expected}> is expected"
         if reason == "no element found":
             return f"not well-formed: the document ends{inside}" if inside else "there is no XML element"
         return f"not well-formed: {reason}{inside}"

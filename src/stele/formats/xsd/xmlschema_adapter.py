@@ -31,11 +31,15 @@ _NUMBER: Final = r"attribute (?P<name>\w+)='(?P<value>.*?)': invalid literal for
 _RULES: Final = tuple(
     (re.compile(pattern, re.DOTALL), Rephrased(why, expected))
     for pattern, why, expected in (
-        (_NUMBER, r"\g<value> is no number for \g<name>", "a whole number, 0 or more"),
-        (r"attribute (\w+)='(.*?)': value must be one of \[(.*)\]", r"\2 is no value of \1", r"one of \3"),
-        (r"attribute (name|id)='(.*?)': value doesn't match.*", r"'\2' is no name", "a name without colon and blanks"),
+        (_NUMBER, r"\g<value> is not a number for \g<name>", "a whole number, 0 or more"),
+        (r"attribute (\w+)='(.*?)': value must be one of \[(.*)\]", r"\2 is not a value of \1", r"one of \3"),
+        (
+            r"attribute (name|id)='(.*?)': value doesn't match.*",
+            r"'\2' is not a name",
+            "a name without colon and blanks",
+        ),
         (r"duplicated value \('(.*)',\) for XsdKey\(name='(.*)'\)", r"\2 '\1' is declared twice", "another name"),
-        (r"failed decoding '(.*)' with XsdAtomic\w*\(name='(.*?)'\).*", r"'\1' is no \2", r"a value of \2"),
+        (r"failed decoding '(.*)' with XsdAtomic\w*\(name='(.*?)'\).*", r"'\1' is not a valid \2", r"a value of \2"),
         (
             r"unknown (type|element|attribute|group|attributeGroup) ('.*')",
             r"unknown \1 \2",
@@ -62,7 +66,7 @@ _RULES: Final = tuple(
         ),
         (
             r"Unique Particle Attribution violation between \w+\(name='(.*?)'.*?\w+\(name='(.*?)'.*",
-            r"it cannot be told which of the declarations \1 and \2 an element belongs to",
+            r"it is ambiguous which of the declarations \1 and \2 an element belongs to",
             "different names, or something between them that has to occur",
         ),
         (

@@ -127,7 +127,7 @@ class RequestAuthenticator:
                 raise Unauthenticated("the API key is not valid")
             return principal
         if (Method.BASIC if isinstance(credentials, UserPassword) else Method.OIDC) not in methods:
-            raise Unauthenticated("the credentials are of a kind that is not accepted here")
+            raise Unauthenticated("this kind of credentials is not accepted")
         return (await self._verify_once(self._known.digest_header(header), credentials, presented.address)).principal
 
     def list_challenges(self, port: int) -> Sequence[bytes]:
@@ -151,7 +151,7 @@ class RequestAuthenticator:
             return self._certificates.find_principal(presented.certificate)
         if self._is_anonymous_allowed:
             return ANONYMOUS
-        raise Unauthenticated("the request does not say who sends it")
+        raise Unauthenticated("the request has no credentials")
 
     def _holds(self, verified: VerifiedCredentials) -> bool:
         """Return whether the proof of credentials is still in force."""

@@ -64,7 +64,7 @@ class CertificateRules:
                 principal_name = _apply_rule(rule, name)
                 if principal_name:
                     return principal_name
-        raise Unauthenticated("no rule of mtls_principal_rules says who the client's certificate stands for")
+        raise Unauthenticated("no rule of mtls_principal_rules maps the client's certificate to a principal")
 
 
 def _apply_rule(rule: _Rule, name: str) -> str:

@@ -47,7 +47,7 @@ def find_credentials(headers: Headers) -> tuple[bytes, bytes] | None:
 def parse_credentials(name: bytes, value: bytes) -> UserPassword | Token:
     """Return the credentials in a header of `find_credentials`. Raises `Unauthenticated` for a malformed one."""
     if len(value) > _LONGEST:
-        raise Unauthenticated(f"credentials have {_LONGEST} bytes at most")
+        raise Unauthenticated(f"credentials may have {_LONGEST} bytes at most")
     if name == b"x-api-key":
         return _parse_token(value)
     scheme, _, rest = value.strip().partition(b" ")
@@ -66,7 +66,7 @@ def _parse_basic(encoded: bytes) -> UserPassword:
         user, colon, password = b64decode(encoded, validate=True).partition(b":")
         name = user.decode("utf-8")
     except (binascii.Error, ValueError):
-        raise Unauthenticated("the header Authorization has no user name and password in Base64 of UTF-8") from None
+        raise Unauthenticated("the header Authorization must hold user name and password as Base64 of UTF-8") from None
     if not colon or not name or len(user) > _LONGEST_NAME or len(password) > LONGEST_PASSWORD:
         raise Unauthenticated(REFUSED)
     return UserPassword(name, password)
@@ -74,5 +74,5 @@ def _parse_basic(encoded: bytes) -> UserPassword:
 
 def _parse_token(value: bytes) -> Token:
     if not value or not value.isascii() or b" " in value:
-        raise Unauthenticated("the token in the headers is no text of ASCII without blanks")
+        raise Unauthenticated("the token in the headers must be ASCII text without blanks")
     return Token(value.decode("ascii"))

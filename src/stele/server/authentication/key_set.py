@@ -111,9 +111,9 @@ class KeySet:
         try:
             metadata = msgspec.json.decode(self._get(self._issuer.rstrip("/") + _DISCOVERY), type=dict[str, Any])
         except msgspec.DecodeError as error:
-            raise InvalidRequest(f"its metadata are no JSON object: {error}") from None
+            raise InvalidRequest(f"its metadata are not a JSON object: {error}") from None
         if metadata.get("issuer") != self._issuer:
-            raise InvalidRequest(f"its metadata are those of {metadata.get('issuer')!r}")
+            raise InvalidRequest(f"its metadata name the issuer {metadata.get('issuer')!r}")
         address = str(metadata.get("jwks_uri"))
         self._check_address(address)
         return address
@@ -147,7 +147,9 @@ class KeySet:
             parts.scheme == "http" and (self._is_insecure or is_loopback(parts.hostname or ""))
         )
         if not is_safe:
-            raise InvalidRequest(f"the keys of an issuer come by https, not from {address!r} (oidc_issuer, oidc_jwks)")
+            raise InvalidRequest(
+                f"the keys of an issuer must be fetched by https, not from {address!r} (oidc_issuer, oidc_jwks)"
+            )
 
 
 def read_key_set(document: bytes) -> dict[str, PublicKey]:
@@ -160,7 +162,7 @@ def read_key_set(document: bytes) -> dict[str, PublicKey]:
     try:
         keys = msgspec.json.decode(document, type=dict[str, Any]).get("keys")
     except msgspec.DecodeError as error:
-        raise InvalidRequest(f"the key set is no JSON object: {error}") from None
+        raise InvalidRequest(f"the key set is not a JSON object: {error}") from None
     if not isinstance(keys, list):
         raise InvalidRequest("the key set has no list `keys`")
     public_keys: dict[str, PublicKey] = {}

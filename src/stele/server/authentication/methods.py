@@ -43,9 +43,7 @@ def parse_methods(items: Iterable[str], dialects: Collection[str]) -> Mapping[st
     for item in items:
         dialect, colon, word = item.rpartition(":")
         if colon and dialect not in dialects:
-            raise InvalidRequest(
-                f"authentication: {item!r} is about {dialect!r}, which has no port of its own (listen)"
-            )
+            raise InvalidRequest(f"authentication: {item!r} names {dialect!r}, which has no port of its own (listen)")
         if word not in known:
             raise InvalidRequest(f"authentication: {word!r} is none of {', '.join(known)}{suggest_name(word, known)}")
         words.setdefault(dialect, []).append(word)

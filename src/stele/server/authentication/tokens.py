@@ -133,7 +133,7 @@ class TokenVerifier:
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError):
-            raise Unauthenticated("the token is not valid: it is no JWT") from None
+            raise Unauthenticated("the token is not valid: it is not a JWT") from None
         algorithm, key_id = header.get("alg"), header.get("kid", "")
         if algorithm not in self._rules.algorithms or not isinstance(key_id, str):
             raise Unauthenticated("the token is not valid: it is signed by an algorithm that is not allowed")
@@ -164,7 +164,7 @@ def _decode_token(token: str, algorithm: str, key: PublicKey, rules: TokenRules)
         raise Unauthenticated(f"the token is not valid: {kind}") from None
     name = _find_claim(claims, rules.name_claim)
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise Unauthenticated(f"the token is not valid: its claim {rules.name_claim} is no name")
+        raise Unauthenticated(f"the token is not valid: its claim {rules.name_claim} is not a name")
     return Principal(name, _read_groups(_find_claim(claims, rules.groups_claim)), METHOD), expires
 
 

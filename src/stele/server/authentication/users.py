@@ -94,5 +94,5 @@ class UserFiles:
         others = read_pravega_passwords(self._pravega) if self._pravega is not None else {}
         groups = read_groups(self._groups) if self._groups is not None else {}
         if both := sorted(hashes.keys() & others.keys()):
-            raise InvalidRequest(f"{both[0]} is a user of password_file and of pravega_acl: one of them must go")
+            raise InvalidRequest(f"{both[0]} is a user in password_file and in pravega_acl: remove one of them")
         return {name: User(text, groups.get(name, frozenset())) for name, text in (hashes | others).items()}

@@ -195,7 +195,7 @@ def parse_expression(text: str) -> Expression:
         InvalidRequest: It is not CESQL, names an unknown function, or is too long or too deep.
     """
     if len(text) > LONGEST_EXPRESSION:
-        raise InvalidRequest(f"an expression of CESQL has at most {LONGEST_EXPRESSION} characters")
+        raise InvalidRequest(f"an expression of CESQL may have at most {LONGEST_EXPRESSION} characters")
     try:
         tree: Expression = _make_parser().parse(text)  # type: ignore[assignment]  # the builder makes expressions
     except lark.exceptions.VisitError as error:
@@ -223,7 +223,9 @@ def _make_parser() -> lark.Lark:
 
 def _check_attribute(name: str) -> str:
     if not _ATTRIBUTE_NAME.fullmatch(name):
-        raise InvalidRequest(f"not CESQL: an attribute has lower-case letters and digits only: {name[:_PRINTED]!r}")
+        raise InvalidRequest(
+            f"not CESQL: an attribute may have only lower-case letters and digits: {name[:_PRINTED]!r}"
+        )
     return str(name)
 
 
@@ -237,7 +239,7 @@ def _read_integer(token: str) -> Literal:
     """Return a number. It may be too great by one, because a minus sign may stand before it."""
     digits = token.lstrip("0") or "0"
     if len(digits) > _MOST_DIGITS:
-        raise InvalidRequest(f"not CESQL: {digits[:_PRINTED]} is no integer of 32 bits")
+        raise InvalidRequest(f"not CESQL: {digits[:_PRINTED]} is not an integer of 32 bits")
     return Literal(int(digits))
 
 
@@ -247,9 +249,9 @@ def _check_bounds(tree: Expression) -> None:
     while pending:
         node, depth = pending.pop()
         if depth > DEEPEST_EXPRESSION:
-            raise InvalidRequest(f"an expression of CESQL has at most {DEEPEST_EXPRESSION} levels")
+            raise InvalidRequest(f"an expression of CESQL may have at most {DEEPEST_EXPRESSION} levels")
         if isinstance(node, Literal) and type(node.value) is int and not SMALLEST <= node.value <= GREATEST:
-            raise InvalidRequest(f"not CESQL: {node.value} is no integer of 32 bits")
+            raise InvalidRequest(f"not CESQL: {node.value} is not an integer of 32 bits")
         pending += [(inner, depth + 1) for inner in list_parts(node)]
 
 

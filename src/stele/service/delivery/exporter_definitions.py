@@ -157,10 +157,10 @@ def _apply_change(before: StoredExporter, wanted: ExporterChange) -> StoredExpor
 
 def _validate(exporter: StoredExporter) -> StoredExporter:
     if exporter.context_type.upper() not in CONTEXT_TYPES:
-        raise InvalidExporterConfig(f"contextType is one of {', '.join(CONTEXT_TYPES)}")
+        raise InvalidExporterConfig(f"contextType must be one of {', '.join(CONTEXT_TYPES)}")
     exporter = replace(exporter, context_type=exporter.context_type.upper())
     if (exporter.context_type == "CUSTOM") != bool(exporter.context):
-        raise InvalidExporterConfig("a context belongs to contextType CUSTOM, and to no other")
+        raise InvalidExporterConfig("a context can be given with contextType CUSTOM only")
     context = exporter.context
     if context.startswith(":.") and context.endswith(":"):
         context = context[1:-1]

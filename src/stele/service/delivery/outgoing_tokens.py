@@ -56,6 +56,6 @@ class OutgoingTokens:
         try:
             token = msgspec.json.decode(answer.body, type=_Token)
         except msgspec.MsgspecError:
-            raise NoToken(f"the issuer of tokens answered {answer.status} and no token") from None
+            raise NoToken(f"the issuer of tokens answered {answer.status} without a token") from None
         self._token, self._until = token.access_token, time.monotonic() + token.expires_in - _LEEWAY_SECONDS
         return self._token

@@ -174,7 +174,7 @@ def describe_sink(subscription: Subscription) -> SinkDescription:
     credential = subscription.credential
     if credential is not None and credential.get("credentialType") not in protocol.credentials:
         kinds = " or ".join(protocol.credentials)
-        raise InvalidRequest(f"the sinkCredential of {_name(subscription)} is of type {kinds}")
+        raise InvalidRequest(f"the sinkCredential of {_name(subscription)} must be of type {kinds}")
     settings = _read_settings(subscription, protocol)
     check = _CHECKS.get(subscription.protocol)
     if check is not None:
@@ -198,11 +198,11 @@ def _parse_sink(subscription: Subscription, protocol: _Protocol) -> SinkAddress:
         scheme, host, port = None, None, None
     is_broker = subscription.protocol != "HTTP"
     if scheme is None or (is_broker and not host):
-        raise InvalidRequest(f"the sink of {_name(subscription)} is {protocol.form}")
+        raise InvalidRequest(f"the sink of {_name(subscription)} must be {protocol.form}")
     path = unquote(parts.path.strip("/"))
     has_more = parts.query or parts.fragment or parts.username or (path and not protocol.has_path)
     if is_broker and has_more:
-        raise InvalidRequest(f"the sink of {_name(subscription)} is {protocol.form}, and names nothing else")
+        raise InvalidRequest(f"the sink of {_name(subscription)} must be {protocol.form} and nothing else")
     return SinkAddress(host or "", port or scheme[0], scheme[1], path)
 
 
@@ -216,30 +216,33 @@ def _read_settings(subscription: Subscription, protocol: _Protocol) -> Any:
 
 def _check_kafka(protocol: str, address: SinkAddress, settings: KafkaSettings) -> None:
     if (not address.path) is (not settings.topicname) or "/" in address.path:
-        raise InvalidRequest("the sink of a KAFKA subscription is kafka://host:port/topic, or topicname has the topic")
+        raise InvalidRequest(
+            "the sink of a KAFKA subscription must be kafka://host:port/topic, or topicname must hold the topic"
+        )
 
 
 def _check_mqtt(protocol: str, address: SinkAddress, settings: MqttSettings) -> None:
     topic = settings.topicname
     if not topic or any(char in topic for char in "+#\0"):
-        raise InvalidRequest("topicname of MQTT is the name of a topic, without wildcards")
+        raise InvalidRequest("topicname of MQTT must be the name of a topic without wildcards")
     is_binary = settings.contentmode is ContentMode.BINARY
     if protocol == "MQTT3" and (is_binary or settings.expiry is not None or settings.userproperties):
-        raise InvalidRequest("MQTT3 has no binary content mode, no expiry and no user properties: take MQTT5")
+        raise InvalidRequest("MQTT3 has no binary content mode, no expiry and no user properties: use MQTT5")
     if is_binary and settings.retain:
         raise InvalidRequest(
-            "a broker deletes what it retains when an event in binary mode comes, as its body is empty"
+            "retained messages need structured mode: the empty body of an event in binary mode makes the"
+            " broker delete them"
         )
 
 
 def _check_nats(protocol: str, address: SinkAddress, settings: NatsSettings) -> None:
     if not settings.subject:
-        raise InvalidRequest("subject among the settings of NATS is the subject of messages")
+        raise InvalidRequest("subject in the settings of NATS must be the subject of messages")
 
 
 def _check_amqp(protocol: str, address: SinkAddress, settings: AmqpSettings) -> None:
     if (not address.path) is (not settings.address):
-        raise InvalidRequest("the path of an AMQP sink is the address of messages, or address among the settings")
+        raise InvalidRequest("give the address of messages as the path of the AMQP sink, or as address in the settings")
 
 
 _CHECKS: Final[Mapping[str, Callable[[str, SinkAddress, Any], None]]] = {

@@ -45,7 +45,7 @@ class SinkFactory:
                 return WebhookSink(self._client, subscription, settings, self._origin)
             case KafkaSettings():
                 if address.authority not in self._brokers:
-                    raise ForbiddenAddress(f"{address.authority} is not among the setting event_brokers")
+                    raise ForbiddenAddress(f"{address.authority} is not in the setting event_brokers")
                 from stele.service.delivery.kafka_sink import KafkaSink
 
                 return KafkaSink(address, settings, credential)

@@ -126,20 +126,20 @@ class Replication(msgspec.Struct, frozen=True):
     def require_valid(self) -> None:
         """Raise `InvalidRequest` or `InvalidName` for an invalid definition."""
         if not _NAME.match(self.name):
-            raise InvalidName(
-                self.name[:120], "is no name of a replication: letters, digits, `.`, `_` and `-` make one"
-            )
+            raise InvalidName(self.name[:120], "is not a name of a replication: use letters, digits, `.`, `_` and `-`")
         parts = urlsplit(self.registry.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise InvalidRequest("the url of a registry begins with http:// or https:// and has a host")
+            raise InvalidRequest("the url of a registry must begin with http:// or https:// and have a host")
         if "@" in parts.netloc or parts.query or parts.fragment:
-            raise InvalidRequest("the url of a registry has no credentials in it: user, password and token are members")
+            raise InvalidRequest(
+                "the url of a registry must not contain credentials: use the members user, password and token"
+            )
         if not self.subjects or len(self.subjects) > _MOST_PATTERNS:
-            raise InvalidRequest(f"subjects has 1 to {_MOST_PATTERNS} patterns; `:*:` is everything")
+            raise InvalidRequest(f"subjects must have 1 to {_MOST_PATTERNS} patterns; `:*:` matches everything")
         if not 0.1 <= self.poll_seconds <= 86_400:
-            raise InvalidRequest("poll_seconds is between 0.1 and 86400")
+            raise InvalidRequest("poll_seconds must be between 0.1 and 86400")
         if self.direction is ReplicationDirection.PUSH and self.registry.kind not in PUSH_KINDS:
-            raise InvalidRequest(f"a registry of kind {self.registry.kind} can only be pulled from")
+            raise InvalidRequest(f"a registry of kind {self.registry.kind} can only be a source")
         Renaming(self.rename, self.namespace).require_valid()
 
     def hide_secrets(self) -> Replication:
@@ -277,7 +277,7 @@ async def create_replication(registry: Registry, wanted: Replication) -> Replica
 
     def change(items: Items) -> tuple[Changes, None]:
         if (wanted.name,) in items:
-            raise AlreadyExists(f"there is a replication '{wanted.name}': delete it first")
+            raise AlreadyExists(f"the replication '{wanted.name}' already exists: delete it first")
         if len(items) >= MOST_REPLICATIONS:
             raise TooLarge(f"a registry has at most {MOST_REPLICATIONS} replications")
         return {(wanted.name,): msgspec.json.encode(wanted)}, None

@@ -342,7 +342,9 @@ def _require_place(state: State, key: SubjectKey, row: ReplicaVersion) -> None:
     if there.rstrip("/") != row.authority.rstrip("/"):
         raise _Refusal(
             ConflictCode.AUTHORITY_DIFFERS,
-            f"'{key.name}' is there under the authority {there or 'of that registry'}, not {row.authority}",
+            f"'{key.name}' already exists under the authority {there or 'of that registry'}, not {row.authority}",
         )
     if any(version.version_number == row.version for version in subject.versions):
-        raise _Refusal(ConflictCode.NUMBER_TAKEN, f"version {row.version} of '{key.name}' is there, and another one")
+        raise _Refusal(
+            ConflictCode.NUMBER_TAKEN, f"version {row.version} of '{key.name}' already exists with another schema"
+        )

@@ -65,7 +65,7 @@ async def read_versions(registry: Registry, base: str, request: ReadRequest) -> 
     """
     state = await registry.fresh_state()
     if max(map(len, (request.uids or (), request.subjects or (), request.levels))) > MOST_NAMED:
-        raise TooLarge(f"a request names at most {MOST_NAMED} subjects, uids or levels")
+        raise TooLarge(f"a request may name at most {MOST_NAMED} subjects, uids or levels")
     answer = await _read_rows(registry, state, base, request)
     if not request.levels:
         return answer

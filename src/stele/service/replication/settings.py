@@ -90,7 +90,7 @@ def parse_settings(values: Mapping[str, Any] | None) -> Settings:
     try:
         return msgspec.convert(values or {}, Settings)
     except msgspec.ValidationError as error:
-        raise Invalid(f"these are no settings: {error}") from None
+        raise Invalid(f"these are not settings: {error}") from None
 
 
 async def import_level_settings(

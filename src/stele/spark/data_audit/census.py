@@ -227,9 +227,9 @@ def _judge_version(version: AuditedVersion, sightings: Sequence[SchemaStats], bl
     else:
         why = f"safe to {'purge' if version.hidden else 'delete'}: no record here needs it"
         if version.newest:
-            why += "; it is the newest version, which readers and writers take unless told otherwise"
+            why += "; it is the newest version, which readers and writers use by default"
         if blind:
-            why += f"; {pluralize(blind, 'record')} here could not be told apart"
+            why += f"; {pluralize(blind, 'record')} here could not be distinguished"
     return DeletableVersion(
         version.subject, version.version, version.schema.id, records, last, safe, why, version.hidden
     )
@@ -261,7 +261,7 @@ def _make_report(census: Census) -> AuditReport:
         ),
         sections=(
             Section(
-                "Versions: may they go?",
+                "Which versions can be deleted",
                 ("subject", "version", "id", "records", "last seen", "verdict"),
                 tuple((it.subject, str(it.version), str(it.id), it.records, it.last, it.why) for it in census.versions),
                 note="About these data only: others may hold records that were not counted.",

@@ -177,7 +177,7 @@ def find_drifts(
     if stats.slots and not stats.present:
         kind = "NULL_ITEMS" if path.endswith(("[]", "{}")) else "NEVER_SET"
         why = f"It is null in all {stats.slots:,} places it could be in."
-        yield say(kind, why, "Find out whether anybody still writes it.", stats.slots)
+        yield say(kind, why, "Find out whether a producer still writes it.", stats.slots)
         return
     if stats.present < least:
         return
@@ -186,7 +186,7 @@ def find_drifts(
         unused = [word for word in symbols if word not in values]
         if unused and stats.values is not None:
             why = f"Of {len(symbols)} symbols {len(unused)} were never written: {_join_words(unused)}."
-            yield say("UNUSED_SYMBOLS", why, "Ask whether the symbols have a future.")
+            yield say("UNUSED_SYMBOLS", why, "Check whether the symbols are still needed.")
         return
     if stats.entries:
         if values and stats.entries == stats.present * len(values):
@@ -195,7 +195,7 @@ def find_drifts(
         return
     if len(values) == 1:
         why = f"All {stats.present:,} values are {next(iter(values))!r}."
-        yield say("CONSTANT", why, "A default would do, or nobody sets the field.")
+        yield say("CONSTANT", why, "Use a default, or check whether a producer sets the field.")
         return
     yield from _find_wide_types(stats, say)
 
@@ -217,7 +217,7 @@ def _find_wide_types(stats: FieldStats, say: _MakeDrift) -> Iterator[Drift]:
             yield say(f"TEXT_IS_{shape.upper()}", why, f"Declare the type: {_TYPES[shape]}.")
         elif stats.values and len(stats.values) <= _FEW and n >= _EACH * len(stats.values):
             why = f"{n:,} texts have {len(stats.values)} different values: {_join_words(list(stats.values))}."
-            yield say("FEW_VALUES", why, "An enumeration would tell readers what to expect.")
+            yield say("FEW_VALUES", why, "An enumeration would show readers which values to expect.")
 
 
 _TYPES: Final = {

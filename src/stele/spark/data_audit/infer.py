@@ -198,7 +198,7 @@ def infer(
     if not 0 < sample <= 1:
         raise Invalid(f"sample must be a fraction above 0 and at most 1, not {sample}")
     if not 0 <= enumerations <= MOST_SYMBOLS:
-        raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MOST_SYMBOLS}")
+        raise InvalidRequest(f"enumerations is {enumerations}; it must be from 0 to {MOST_SYMBOLS}")
     chosen = df if sample == 1 else df.sample(fraction=sample, seed=seed)
     observations = _collect_evidence(chosen, column, max(MOST_VALUES, enumerations), parse=parse)
     losses: list[Loss] = []
@@ -254,7 +254,7 @@ def _collect_from_documents(df: DataFrame, column: str, most: int) -> CollectedE
     from pyspark.sql import types as t
 
     if df.columns.count(column) != 1:
-        raise Invalid(f"there is no one column {column!r}: the data have {', '.join(df.columns)}")
+        raise Invalid(f"there must be exactly one column {column!r}: the data have {', '.join(df.columns)}")
     place = df.columns.index(column)
     kind = df.schema.fields[place].dataType
     if not isinstance(kind, t.StringType | t.BinaryType):

@@ -117,7 +117,7 @@ def _make_report(migration: Migration) -> AuditReport:
     if migration.dead:
         verdict += f", {pluralize(migration.dead, 'dead letter')}"
     if not migration.is_sound:
-        verdict += "; what was written is not what it should be"
+        verdict += "; the new records differ from what was expected"
     elif migration.verified is not None:
         verdict += "; read again"
     verification = migration.verified
@@ -345,7 +345,9 @@ def _map_records(
         raise Invalid("this wire has ids in record headers: name their column, such as headers='headers'")
     headed = heads is not None or plan.writing.wire.needs_headers
     if headed and heads is None and headers_into in names:
-        raise Invalid(f"the data have a column {headers_into!r}: is it the one with the headers? name it, or another")
+        raise Invalid(
+            f"the data have a column {headers_into!r}: name it if it holds the headers, or choose another name"
+        )
     every = df.toDF(*(f"c{n}" for n in range(len(names))))
     original_fields = [t.StructField(f"c{n}", field.dataType) for n, field in enumerate(df.schema.fields)]
     pairs = t.ArrayType(t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())]))
@@ -382,7 +384,7 @@ def _free_name(names: Sequence[str]) -> str:
 
 def _column_index(names: Sequence[str], name: str) -> int:
     if names.count(name) != 1:
-        raise Invalid(f"there is no one column {name!r}: the DataFrame has {', '.join(names)}")
+        raise Invalid(f"there must be exactly one column {name!r}: the DataFrame has {', '.join(names)}")
     return names.index(name)
 
 
@@ -492,7 +494,7 @@ def check_separate(source: str, target: OutputTarget, dead: OutputTarget, source
 def check_empty(spark: SparkSession, target: OutputTarget) -> None:
     """Raise `InvalidRequest` if the target has data and `existing` is `refuse`."""
     if target.existing == "refuse" and _has_data(spark, target):
-        raise InvalidRequest(f"there is something at {target.path}: say whether to append to it or to overwrite it")
+        raise InvalidRequest(f"{target.path} already exists: choose whether to append to it or to overwrite it")
 
 
 def write_records(df: DataFrame, target: OutputTarget, column: str) -> None:

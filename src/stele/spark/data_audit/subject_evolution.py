@@ -62,7 +62,7 @@ def load_evolutions(ask: Ask, subjects: Iterable[str]) -> tuple[SubjectEvolution
             absent = f"the registry does not answer: {error}"
             evolution = msgspec.structs.replace(evolution, missing=absent)
         except ResponseError as error:
-            evolution = msgspec.structs.replace(evolution, missing=f"the registry does not tell it: {error}")
+            evolution = msgspec.structs.replace(evolution, missing=f"the registry returned an error: {error}")
         evolutions.append(evolution)
     return tuple(evolutions)
 

@@ -158,7 +158,7 @@ class _TypeMapper:
         if nullable[0] and not nullable[1]:
             if field is not None and field.default is not ABSENT:
                 instead = field.default
-                self._add_loss(path, "NULL", "The target takes no null: its default stands for it.")
+                self._add_loss(path, "NULL", "The target does not accept null: its default is used.")
             else:
                 self._add_loss(path, "NULL", "The target takes no null: records with one are dead.")
         return lambda value: instead if value is None else inner(value)

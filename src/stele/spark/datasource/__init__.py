@@ -98,6 +98,6 @@ def _resolve_references(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str,
         seen.add(key)
         version_row = texts.get(key)
         if version_row is None or version_row.schema is None or len(seen) > _MOST_REFERENCES:
-            raise Invalid(f"what it refers to as {reference.name!r} is not at hand")
+            raise Invalid(f"its reference {reference.name!r} is not available")
         todo += version_row.references or ()
         yield reference.name, version_row.schema

@@ -42,7 +42,9 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = JournalFeed(self.options).end() if self._end is None else self._end
         behind = int(start[_SEQ])
         if end < behind:
-            raise DataError(f"the journal ends at {end}, and {behind} records of it were read: it is another one")
+            raise DataError(
+                f"the journal ends at {end}, but {behind} records of it were read: the registry was replaced"
+            )
         return {_SEQ: min(end, behind + limit.max_rows) if isinstance(limit, ReadMaxRows) else end}
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name

@@ -124,9 +124,9 @@ class SourceOptions:
         if table not in COLUMNS:
             raise Invalid(f"table is one of {', '.join(COLUMNS)}, not {table!r}")
         if not options.get("registry"):
-            raise Invalid("the option registry is missing: the address of a registry")
+            raise Invalid("the option registry is missing: give the address of a registry")
         if table == USAGE and "asOf" in options:
-            raise Invalid("the table usage has the last census of each place only: asOf is for the other tables")
+            raise Invalid("the table usage has the last census of each place only, so it cannot be read with asOf")
         start = options.get("startingSeq", "0")
         return cls(
             options["registry"],
@@ -216,7 +216,7 @@ class JournalFeed:
         """
         end = self.end()
         if scope.until is not None and scope.until > end:
-            raise DataError(f"asOf is {scope.until}, and the journal ends at {end}")
+            raise DataError(f"asOf is {scope.until}, but the journal ends at {end}")
         return end if scope.until is None else scope.until
 
     def changes(self, scope: TableScope) -> Iterator[JournalEntry]:
@@ -253,7 +253,7 @@ class JournalFeed:
     ) -> tuple[JournalEntry, ...]:
         page = self._query(lambda client: client.journal(after, limit=limit, namespace=namespace, subject=subject))
         if page.next != after + limit:
-            raise DataError(f"the journal ends at {page.end}, before {after + limit}: it is not the one there was")
+            raise DataError(f"the journal ends at {page.end}, before {after + limit}: the registry was replaced")
         return page.entries
 
     def _query(self, question: Callable[[SchemaRegistryClient], T]) -> T:

@@ -419,7 +419,7 @@ def plan_read(
     else:
         targets = _name_targets([pin_schemas(registry, each, patience=patience) for each in subject])
     if several and not targets:
-        raise Invalid("there are no subjects: name one at least")
+        raise Invalid("no subject given: name at least one")
     if len({split_subject(target.pinned.subject).context for target in targets}) > 1:
         raise Invalid("the subjects are in several contexts, where the same id names different schemas")
     if rules == "refuse":

@@ -245,7 +245,7 @@ class RuleEncoder:
         subject = writer.subject
         kind = _SERIALIZERS.get(writer.schema_type)
         if kind is None:
-            raise DataError(f"nothing runs rules on data of the format {writer.schema_type}")
+            raise DataError(f"rules cannot run on data of the format {writer.schema_type}")
         self._read = Deserializer(SchemaSnapshot((writer,)), rules=Rules(enabled=False), context=writer.context)
         self._write = kind(client, use_id=writer.id, naming=lambda *_: subject, context=writer.context, rules=chosen)
         self._topic = topic

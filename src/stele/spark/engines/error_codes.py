@@ -110,7 +110,7 @@ MESSAGES: Final = {
     ErrorCode.DECIMAL_RANGE: "a decimal has more digits than its precision",
     ErrorCode.OUT_OF_RANGE: "a time is out of range for its type or for the unit of its column",
     ErrorCode.TRAILING: "bytes are left over after the value",
-    ErrorCode.TOO_DEEP: "a type inside itself goes deeper than the levels of columns: ask for more by `recursion`",
+    ErrorCode.TOO_DEEP: "a recursive type is nested deeper than the levels of columns: set `recursion` to more",
     ErrorCode.ENDLESS: "a type inside itself that is only read past goes more than 100 levels deep",
     ErrorCode.INVALID_DATA: "{detail}",
     ErrorCode.UNFIT_VALUE: "{detail}",

@@ -105,7 +105,7 @@ def _uuid_bytes(values: Column, path: str) -> Column:
     try:
         uuids = [None if text is None else UUID(text).bytes for text in values.cast(pa.string()).to_pylist()]
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise EncodeError(f"{path or 'the value'} is no UUID: {error}") from error
+        raise EncodeError(f"{path or 'the value'} is not a UUID: {error}") from error
     return pa.array(uuids, pa.binary())
 
 
@@ -127,7 +127,7 @@ def _decimal_bytes(values: Column, digits: WideDecimal, path: str) -> Column:
 def _unscaled_bytes(text: str, digits: WideDecimal) -> bytes:
     """Return the number in as few bytes as possible, or in the fixed size of its type. Raises `ValueError`."""
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
-        raise ValueError("is no number")
+        raise ValueError("is not a number")
     sign, figures, exponent = Decimal(text).as_tuple()
     assert isinstance(exponent, int)
     digit_text = "".join(map(str, figures)).lstrip("0")

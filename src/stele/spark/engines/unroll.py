@@ -60,8 +60,8 @@ def unroll_schema(schema: AvroSchema, levels: int) -> AvroSchema:
         return schema
     if not levels:
         raise Invalid(
-            f"{endless.name} contains itself, and a table cannot be nested without end: say how many levels are "
-            "columns, recursion=1 or more"
+            f"{endless.name} contains itself, and a table cannot be nested infinitely: choose how many levels "
+            "become columns with recursion=1 or more"
         )
     root = _Unroller(levels).unroll_type(schema.root)
     if isinstance(root, Remainder):
@@ -140,7 +140,7 @@ class _Unroller:
         for field in node.fields:
             self._fields += 1
             if self._fields > MAX_FIELDS:
-                raise Invalid(f"unrolled, the schema has more than {MAX_FIELDS} fields: ask for fewer levels")
+                raise Invalid(f"unrolled, the schema has more than {MAX_FIELDS} fields: choose fewer levels")
             type_ = self.unroll_type(field.type)
             if type_ is Remainder.NOTHING:
                 return Remainder.NOTHING

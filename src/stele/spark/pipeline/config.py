@@ -168,7 +168,7 @@ class DeadLetterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.samples <= MOST_SAMPLES:
-            raise ValueError(f"samples is a number from 0 to {MOST_SAMPLES}")
+            raise ValueError(f"samples must be a number from 0 to {MOST_SAMPLES}")
 
 
 class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -272,9 +272,7 @@ def _check_routes(config: PipelineConfig) -> None:
         if route.topic and config.source.kind != "kafka":
             raise ValueError(f"the route to {route.table} has a topic, but files have no topics")
         if route.topic and config.source.topics and route.topic not in config.source.topics:
-            raise ValueError(
-                f"the route to {route.table} is of topic {route.topic!r}, which is not among source.topics"
-            )
+            raise ValueError(f"the route to {route.table} has the topic {route.topic!r}, which is not in source.topics")
         if (route.topic, route.subject) in seen:
             raise ValueError(f"two routes take the records of {route.subject} from the same topic")
         seen.add((route.topic, route.subject))

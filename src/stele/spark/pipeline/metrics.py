@@ -45,14 +45,14 @@ class MetricFamily(NamedTuple):
 FAMILIES: Final = (
     MetricFamily("batches", "counter", (), "Batches done."),
     MetricFamily("rows", "counter", ("table",), "Rows added."),
-    MetricFamily("records", "counter", ("id",), "Good records, by what names their writer's schema."),
+    MetricFamily("records", "counter", ("id",), "Records written to the table, by the schema id of their writer."),
     MetricFamily("dead_letters", "counter", ("kind",), "Records that could not be decoded, by kind of reason."),
     MetricFamily("tombstones", "counter", (), "Null records."),
     MetricFamily("batch_seconds", "histogram", (), "How long batches took."),
     MetricFamily("last_batch", "gauge", (), "Number of the newest batch."),
     MetricFamily("last_batch_timestamp_seconds", "gauge", (), "When the newest batch was done, seconds since 1970."),
     MetricFamily("subject_version", "gauge", ("subject",), "The version whose columns the tables have."),
-    MetricFamily("lag_records", "gauge", ("topic",), "Records of Kafka that no batch has had, where a broker says so."),
+    MetricFamily("lag_records", "gauge", ("topic",), "Kafka records that no batch has read, if the broker answers."),
 )
 
 

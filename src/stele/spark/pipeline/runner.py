@@ -189,7 +189,7 @@ class _PipelineRun:
         except (Py4JError, ConnectionError) as error:
             if self._stop.is_set():
                 return  # a SIGTERM to the whole process group also ends the JVM
-            raise PipelineFailed(f"Spark's JVM does not answer any more: {error}") from error
+            raise PipelineFailed(f"Spark's JVM no longer answers: {error}") from error
         finally:
             with suppress(Py4JError, ConnectionError):
                 query.stop()

@@ -93,7 +93,7 @@ def render_pipeline_toml(answers: PipelineAnswers, folder: Path, *, spark: str =
 def _header_lines(start: PipelineAnswers) -> Iterator[str]:
     name = start.tables[0].rpartition(".")[2]
     yield "# stele pipeline plan FILE says what the tables need, stele pipeline run FILE runs it."
-    yield "# Paths count from the folder of this file; a name in ${} stands for that variable of the environment."
+    yield "# Paths count from the folder of this file; ${NAME} is replaced by that environment variable."
     yield ""
     yield _format_line("checkpoint", f"state/{name}", "progress; a new folder starts from the beginning")
     yield '# mode = "FAILFAST"  # stop at the first bad record instead of setting it aside'
@@ -136,7 +136,7 @@ def _table_lines(start: PipelineAnswers) -> Iterator[str]:
         )
     if len(start.topics) < 2:
         yield _format_line("name", start.tables[0])
-    yield '# changes = "ask"  # let nothing change a table before stele pipeline plan FILE --apply'
+    yield '# changes = "ask"  # change no table before stele pipeline plan FILE --apply'
     yield '# keep = ["timestamp", "partition", "offset"]  # more of a record, as columns _stele_…'
     yield ""
     if len(start.topics) > 1:

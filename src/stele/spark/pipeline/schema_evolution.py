@@ -274,7 +274,7 @@ def _find_case_clashes(type_: DataType, path: ColumnPath) -> Iterator[ColumnChan
 
 
 def _case_clash(field: StructField, path: ColumnPath, other: str) -> ColumnChange:
-    why = f"there is also a column {other}, and Spark does not tell names apart by case"
+    why = f"there is also a column {other}, and Spark ignores the case of names"
     return ColumnChange("clash", path, field.dataType.simpleString(), why=why)
 
 

@@ -139,7 +139,10 @@ def as_picklable(registry: RegistryLike) -> RegistryLike:
     candidate: object = registry
     if not callable(candidate):
         kind = type(registry).__name__
-        raise Invalid(f"a registry is an address, a snapshot or a function that opens a client; a {kind} cannot travel")
+        raise Invalid(
+            f"a registry is an address, a snapshot or a function that opens a client; a {kind} cannot be sent"
+            " to workers"
+        )
     return ClientFactory(_NAMES.setdefault(registry, uuid4().hex), registry)
 
 
@@ -258,7 +261,7 @@ def parse_avro(schema: ResolvedSchema) -> AvroSchema:
     try:
         return AVRO.parse(schema.text.encode(), references, strict=False)
     except Invalid as error:
-        raise DataError(f"the text is no Avro schema: {error}") from error
+        raise DataError(f"the text is not a valid Avro schema: {error}") from error
 
 
 class SchemaLookup:

@@ -118,7 +118,7 @@ def _match_targets(
 ) -> list[str]:
     """Return the name that each column fills: a field, or a column of the source with the prefix `_`."""
     if len(columns) != count:
-        raise Invalid(f"the query has {count} columns, and {len(columns)} are to be filled: {', '.join(columns)}")
+        raise Invalid(f"the query has {count} columns, but {len(columns)} are to be filled: {', '.join(columns)}")
     known = {each.lower(): each for each in (*source_columns, *fields)}
     targets = []
     for column in columns:

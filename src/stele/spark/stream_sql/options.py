@@ -246,7 +246,7 @@ def _parse_patience(merged: _MergedOptions) -> float:
 def _parse_recursion(merged: _MergedOptions) -> int:
     text = merged.get("recursion", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 4):
-        raise merged.wrong("recursion", f"is how often a type may stand inside itself, not {text!r}")
+        raise merged.wrong("recursion", f"is how many times a type may be nested in itself, not {text!r}")
     return int(text)
 
 
@@ -291,12 +291,14 @@ def _make_connector(name: str, merged: _MergedOptions, wire: str) -> Connector:
         return FilesConnector(merged.get("path"), shape, passed, column, headers, starting)
     if merged.get("pravega-stream") and "topic" not in merged.values:
         raise Invalid(
-            f"nothing says where the events of {merged.get('pravega-stream')!r} are: Spark 4 has no connector for "
+            f"the location of the events of {merged.get('pravega-stream')!r} is unknown: Spark 4 has no connector for "
             "Pravega. Give the option path (files of events), table or source, or set stele.pravega.path "
             "= '/events/{scope}/{stream}' for all streams of the session"
         )
     if "topic" not in merged.values:
-        raise Invalid(f"nothing says where the records of {name!r} are: give the option topic, path, table or source")
+        raise Invalid(
+            f"the location of the records of {name!r} is unknown: give the option topic, path, table or source"
+        )
     if not merged.get("bootstrap"):
         raise merged.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
     with_headers = bool(headers) or get_wire(wire).needs_headers

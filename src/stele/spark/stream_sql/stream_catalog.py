@@ -422,7 +422,7 @@ def create_stream(
         return existing_stream
     if not replace and (existing_stream is not None or spark.catalog.tableExists(quote_name(name))):
         kind = "stream" if existing_stream is not None else "table or view"
-        raise AlreadyExists(f"there is a {kind} {name!r} already: CREATE OR REPLACE STREAM takes its place")
+        raise AlreadyExists(f"there is a {kind} {name!r} already: CREATE OR REPLACE STREAM replaces it")
     wanted = [each if isinstance(each, RequestedColumn) else RequestedColumn(*each) for each in columns]
     stream = make_stream(name, {**(options or {}), **more}, spark.conf.getAll, wanted, registry)
     tables = stream.make_tables(spark)

@@ -224,7 +224,7 @@ class StructBuilder:
         if self._left < 0:
             raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
         if record.open:
-            why = f"{record.name!r} takes members that it does not name; a struct has no place for them."
+            why = f"{record.name!r} allows additional members, which a struct cannot hold."
             self._add_loss(path, "OPEN", why, data=True)
         if len({field.name for field in record.fields}) < len(record.fields):
             raise CannotConvert(f"{record.name} has two fields of one name")
@@ -235,7 +235,9 @@ class StructBuilder:
             at = f"{path}.{field.name}" if path else field.name
             other = spellings.setdefault(field.name.lower(), field.name)
             if other != field.name:
-                self._add_loss(at, "NAME", f"Spark tells {other!r} and {field.name!r} apart only when it is told to.")
+                self._add_loss(
+                    at, "NAME", f"Spark distinguishes {other!r} and {field.name!r} only with spark.sql.caseSensitive."
+                )
             fields.append(self._build_field(field, record.name, at, (*above, record.name), groups.get(field.name, "")))
         for group in record.at_most_one:
             self._add_loss(path, "ONEOF", f"That a row has at most one of {group or 'a group'!r} is not checked.")

@@ -64,13 +64,13 @@ def _make_prefix(setting: str) -> Wire:
 
 def _make_header(setting: str) -> Wire:
     if setting not in {"", "key", "value"}:
-        raise Invalid(f"the header is that of a key or of a value, not {setting!r}")
+        raise Invalid(f"the header must be that of a key or of a value, not {setting!r}")
     return HeaderGuid("key" if setting == "key" else "value")
 
 
 def _make_rocketmq(setting: str) -> Wire:
     if setting not in {"", "avro", "json"}:
-        raise Invalid(f"the wire 'rocketmq' is for avro or json, not {setting!r}")
+        raise Invalid(f"the wire 'rocketmq' can hold avro or json, not {setting!r}")
     return RocketMQ(setting or "avro")
 
 

@@ -110,7 +110,7 @@ class HeaderGuid:
         """Return the framer of a schema; see `Wire.framer`. Raises `Invalid` if the server does not return guids."""
         del message, registry
         if not writer.guid:
-            raise Invalid("the server does not say the guid of the schema, so it cannot go into a header")
+            raise Invalid("the server did not return the guid of the schema, which the header needs")
         return HeaderFramer(UUID(writer.guid), confluent.HEADER_NAMES[self.field])
 
 
@@ -131,7 +131,7 @@ class HeaderFramer:
 def _read_header_guid(value: bytes) -> str:
     frame = confluent.read_frame(b"", value)
     if not isinstance(frame.schema, UUID):
-        raise FrameError("the record header holds no guid")
+        raise FrameError("the record header has no guid")
     return str(frame.schema)
 
 

@@ -191,5 +191,5 @@ def _to_resolved_schema(schema: _Schema) -> ResolvedSchema:
 def _format_word(schema_type: str) -> str:
     known = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "Json"}
     if schema_type not in known:
-        raise Invalid(f"the Pravega wire has no word for the format {schema_type}")
+        raise Invalid(f"the Pravega wire cannot hold the format {schema_type}")
     return known[schema_type]

@@ -48,15 +48,15 @@ _FOREIGN_BUT_EMPTY: Final = {"lost+found"}
 """Names that a new file system contains from the start."""
 
 _WHY: Final = {
-    errno.ENOSPC: "has no room left on its disk; nothing was written",
+    errno.ENOSPC: "has no space left on its disk; nothing was written",
     errno.EDQUOT: "has no room left in this user's quota; nothing was written",
     errno.EROFS: "is read-only; nothing was written",
     errno.EACCES: "may not be used by this user",
     errno.EPERM: "may not be used by this user",
     errno.EIO: "cannot be read or written: the disk reports an error",
     errno.ENOLCK: "is on a file system that does not lock; use another one",
-    errno.ENOTDIR: "is no folder; name another one",
-    errno.EEXIST: "is no folder; name another one",
+    errno.ENOTDIR: "is not a folder; name another one",
+    errno.EEXIST: "is not a folder; name another one",
 }
 
 

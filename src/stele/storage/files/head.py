@@ -62,7 +62,8 @@ class Head:
             if match is not None and b"%08x" % crc32(match[1]) == match[4]:
                 if int(match[2]) > LAYOUT:
                     raise StoreError(
-                        f"The log {self._folder} has layout {int(match[2])}, this program knows layout {LAYOUT}: use a"
+                        f"The log {self._folder} has layout {int(match[2])}, but this program knows only"
+                        f" layout {LAYOUT}: use a"
                         " newer Stele"
                     )
                 return int(match[3])

@@ -41,7 +41,7 @@ def require_header(file: BinaryIO, path: Path) -> None:
     layout = header.removeprefix(HEADER_START).partition(b":")[0]
     if header.startswith(HEADER_START) and layout.isdigit():
         require_known_layout(f"{path} has", int(layout), LAYOUT)
-    raise DamagedLog(f"{path} does not begin as a segment of a log does: restore the newest backup")
+    raise DamagedLog(f"{path} does not begin like a segment of a log: restore the newest backup")
 
 
 def read_lines(file: BinaryIO, path: Path, first: int, offset: int | None = None) -> Iterator[tuple[Line, int]]:

@@ -15,5 +15,5 @@ def parse_url(url: str) -> Path:
     _, _, rest = url.partition(":")
     place = unquote(rest.removeprefix("///")).rstrip("/") or "/"
     if not rest.startswith("///") or place == "/" or "?" in rest or "#" in rest or "\0" in place:
-        raise InvalidRequest("A store of files is written files:///relative/folder or files:////absolute/folder")
+        raise InvalidRequest("A store of files has the form files:///relative/folder or files:////absolute/folder")
     return Path(place)

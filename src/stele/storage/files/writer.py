@@ -119,8 +119,9 @@ class FolderWriter:
         mark = self._folder / MARK_NAME
         if mark.exists():
             raise DamagedLog(
-                f"The log {self._folder} is empty, but there was one: {mark} is still there. Restore the newest backup;"
-                f" to begin a new registry, whose ids are those of the old one again, remove {mark} first"
+                f"The log {self._folder} is empty, but its high-water mark {mark} still exists. Restore the"
+                " newest backup;"
+                f" to begin a new registry, which gives out the same ids again, remove {mark} first"
             )
 
     def _begin_segment(self, first: int) -> tuple[Path, SegmentEnd]:

@@ -245,7 +245,8 @@ class TopicFollower:
             self.failure = None
         elif name in _WENT_BACK:
             raise DamagedLog(
-                f"The topic of {self.place} went back before offset {self._index.position}, or was made anew: records"
+                f"The topic of {self.place} now ends before offset {self._index.position}, or was created"
+                " again: records"
                 " that were acknowledged are lost. Restore the newest backup, or start again to see what is left"
             )
         elif name in _REFUSED:

@@ -72,7 +72,7 @@ class TopicFiles:
     def write_anew(self, records: Iterable[bytes]) -> str:
         """Raise `InvalidRequest`: a topic cannot be renamed."""
         raise InvalidRequest(
-            "a topic cannot be put aside: make a copy with 'stele backup', repair the copy, and bring it into a new"
+            "a topic cannot be moved aside: make a copy with 'stele backup', repair the copy, and copy it into a new"
             " topic with 'stele log copy'"
         )
 

@@ -59,7 +59,7 @@ def prepare_topic(admin: AdminClient, address: TopicAddress, topic: str) -> None
             _make_topic(admin, address, topic)
             partitions = _await_topic(admin, topic)
         if partitions is None:
-            raise StoreError(f"The topic {topic} of {address.place} was made, but the brokers do not show it yet")
+            raise StoreError(f"The topic {topic} of {address.place} was created, but the brokers do not list it yet")
         if partitions != 1:
             raise StoreError(
                 f"The topic {topic} of {address.place} has {partitions} partitions; a log needs one, since only one"

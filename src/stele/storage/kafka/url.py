@@ -72,7 +72,7 @@ def parse_url(url: str) -> TopicAddress:
     parameters = dict(pairs)
     replication = parameters.pop(_REPLICATION, None)
     if replication is not None and not (replication.isdigit() and int(replication) > 0):
-        raise InvalidRequest(f"{_REPLICATION} of a store in Kafka is a number from 1")
+        raise InvalidRequest(f"{_REPLICATION} of a store in Kafka must be a number from 1")
     for name in parameters:
         if name not in _CLIENT_SETTINGS:
             known = (_REPLICATION, *_CLIENT_SETTINGS)

@@ -62,7 +62,7 @@ _WHY: Final = {
     ER.CANT_CREATE_TABLE: "cannot make its tables",
     ER.CON_COUNT_ERROR: "has too many connections",
     ER.DBACCESS_DENIED_ERROR: "may not be used by this user",
-    ER.DISK_FULL: "has no room left on its disk",
+    ER.DISK_FULL: "has no space left on its disk",
     ER.LOCK_WAIT_TIMEOUT: "is locked by another program for too long",
     ER.NET_PACKET_TOO_LARGE: "takes no record of that size",
     ER.NO_SUCH_TABLE: "has lost its tables",

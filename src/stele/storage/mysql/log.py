@@ -194,8 +194,8 @@ class MysqlLog:
         """Raise `RecordsTooLarge` for a record that the server could not return in one packet."""
         if len(record) + _ROW_BYTES > self._packet_bytes:
             raise RecordsTooLarge(
-                f"The store {self._place} takes no record of {len(record)} bytes, since its max_allowed_packet is"
-                f" {self._packet_bytes}: raise that"
+                f"The store {self._place} cannot take a record of {len(record)} bytes: raise its"
+                f" max_allowed_packet, which is {self._packet_bytes}"
             )
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
@@ -359,9 +359,11 @@ class MysqlLog:
         query = "SELECT log_id, @@global.read_only FROM stele_store"
         log_id, is_read_only = await self._reader.run(lambda connection: fetch_row(connection, query))
         if log_id != self._log_id:
-            raise StoreReplaced(f"The store {self._place} has another log than the one that was opened; start again")
+            raise StoreReplaced(
+                f"The store {self._place} now holds another log than the one that was opened; restart the server"
+            )
         if is_read_only:
-            raise StoreError(f"The store {self._place} is read-only: it is a replica, or was made so")
+            raise StoreError(f"The store {self._place} is read-only: it is a replica, or was set to read-only")
         if self._has_failed:
             await self._writer.run(_try_writing)
             self._has_failed = False

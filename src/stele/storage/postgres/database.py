@@ -72,7 +72,7 @@ _WHY: Final = {
     "28P01": "refuses the password",
     "42501": "does not give this user a right that it needs",
     "42P01": "has lost its tables",
-    "53100": "has no room left on its disk",
+    "53100": "has no space left on its disk",
     "53200": "has no memory left",
     "53300": "has too many connections",
     "54000": "cannot take a record of that size",
@@ -96,7 +96,7 @@ def connect_options(url: str) -> dict[str, Any]:
         parameters = None
     if parameters is None:
         raise InvalidRequest(
-            "A PostgreSQL store is written postgresql://user@host:5432/database, with percent escapes in names and"
+            "A PostgreSQL store has the form postgresql://user@host:5432/database, with percent escapes in names and"
             " libpq's parameters after '?', such as sslmode=verify-full"
         )
     credentials = find_credentials()

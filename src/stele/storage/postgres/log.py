@@ -322,9 +322,11 @@ class PostgresLog:
         self._require_open()
         table, is_read_only = await self._reader.run(lambda connection: _fetch_row(connection, _CONDITION))
         if table != self._table:
-            raise StoreReplaced(f"The store {self._place} has other tables than those that were opened; start again")
+            raise StoreReplaced(
+                f"The store {self._place} now has other tables than those that were opened; restart the server"
+            )
         if is_read_only:
-            raise StoreError(f"The store {self._place} is read-only: it is a standby, or was made so")
+            raise StoreError(f"The store {self._place} is read-only: it is a standby, or was set to read-only")
         if self._has_failed:
             await self._writer.run(_try_writing)
             self._has_failed = False

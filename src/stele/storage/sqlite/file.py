@@ -51,7 +51,7 @@ _SETTINGS = (
 _WHY = {
     sqlite3.SQLITE_BUSY: "is locked by another program for too long; nothing was written",
     sqlite3.SQLITE_LOCKED: "is locked by another program for too long; nothing was written",
-    sqlite3.SQLITE_FULL: "has no room left on its disk; nothing was written",
+    sqlite3.SQLITE_FULL: "has no space left on its disk; nothing was written",
     sqlite3.SQLITE_READONLY: "is read-only for this user; nothing was written",
     sqlite3.SQLITE_PERM: "may not be used by this user",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened: it is a folder, or this user may not read or create it",

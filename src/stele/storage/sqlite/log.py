@@ -343,5 +343,5 @@ def _erase_record(connection: sqlite3.Connection, path: Path, seq: int, record: 
     busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
     if busy:
         raise StoreError(
-            f"Record {seq} is overwritten, but a long reader still keeps its old bytes in {path}-wal: erase it again"
+            f"Record {seq} is overwritten, but a long read still keeps its old bytes in {path}-wal: erase it again"
         )

@@ -106,7 +106,7 @@ def make_copy(file: Path) -> Iterator[Path]:
     Raises `InvalidRequest` when `file` exists already or cannot be created; `StoreError`.
     """
     if file.exists():
-        raise InvalidRequest(f"{file} is there already; name a new file")
+        raise InvalidRequest(f"{file} already exists; name a new file")
     temporary_file = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         temporary_file.unlink(missing_ok=True)

@@ -74,8 +74,8 @@ def _refuse_traces(path: Path) -> None:
     if traces and not (path.exists() and path.stat().st_size > 0):
         names = " and ".join(map(str, traces))
         raise DamagedLog(
-            f"The log {path} is missing or empty, but there was one: {names} is still there. Restore the newest"
-            f" backup; to begin a new registry, whose ids are those of the old one again, remove {names} first"
+            f"The log {path} is missing or empty, but {names} still exists. Restore the newest"
+            f" backup; to begin a new registry, which gives out the same ids again, remove {names} first"
         )
 
 

@@ -15,7 +15,7 @@ def parse_url(url: str) -> Path:
     _, _, rest = url.partition(":")
     place = unquote(rest.removeprefix("///"))
     if not rest.startswith("///") or not place or place.endswith("/") or "?" in rest or "#" in rest or "\0" in place:
-        raise InvalidRequest("A SQLite store is written sqlite:///relative/path.db or sqlite:////absolute/path.db")
+        raise InvalidRequest("A SQLite store has the form sqlite:///relative/path.db or sqlite:////absolute/path.db")
     if place == ":memory:":
         raise InvalidRequest("A SQLite store is a file; for a registry without one write 'memory:'")
     return Path(place)

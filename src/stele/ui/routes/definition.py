@@ -73,7 +73,7 @@ async def view_definition(page: PageRequest) -> DefinitionPage:
     version = subject_view.version
     form = page.get_query("form")
     if form and form not in FORMS:
-        raise InvalidRequest(f"form is one of {', '.join(FORMS)}")
+        raise InvalidRequest(f"form must be one of {', '.join(FORMS)}")
     if version is None:
         return DefinitionPage(subject_view.head, "author", (), None, "", 0, 0, "", "", (), "", ())
     raw = subject_view.state.get_text(version.content)

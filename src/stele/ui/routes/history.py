@@ -65,7 +65,7 @@ async def view_history(page: PageRequest) -> HistoryPage:
     subject_view = await find_subject(page)
     picture, field = page.get_query("picture", "story"), page.get_query("field")
     if picture not in dict(PICTURES):
-        raise InvalidRequest(f"picture is one of {', '.join(dict(PICTURES))}")
+        raise InvalidRequest(f"picture must be one of {', '.join(dict(PICTURES))}")
     policy = page.get_query("policy")
     bare = HistoryPage(
         subject_view.head, picture, field, page.get_query("unfold"), page.get_query("only") == _BREAKING, policy

@@ -165,12 +165,12 @@ async def view_subjects(page: PageRequest) -> SubjectsPage:
         raise InvalidRequest(f"q has {len(query)} characters: search with at most {_LONGEST_QUERY}")
     sort = page.get_query("sort", "name")
     if sort.removeprefix("-") not in SORT_KEYS:
-        raise InvalidRequest(f"sort is one of {', '.join(SORT_KEYS)}, with a hyphen in front for the other order")
+        raise InvalidRequest(f"sort must be one of {', '.join(SORT_KEYS)}, with a hyphen in front for the other order")
     chosen = page.request.query_params.get("ns")
     namespace = None if chosen in (None, "*") else "" if chosen == "." else chosen
     by = page.get_query("by", "name")
     if by not in _PLACES:
-        raise InvalidRequest(f"by is one of {', '.join(_PLACES)}")
+        raise InvalidRequest(f"by must be one of {', '.join(_PLACES)}")
     rows = await page.site.subjects.list_rows()
     await page.site.fields.follow_log()
     wanted = RowFilter(

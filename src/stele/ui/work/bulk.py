@@ -77,7 +77,7 @@ async def submit_bulk(page: PageRequest, form: Form) -> BulkPage:
     """Show the subjects that were chosen, delete them softly, or set their policy; each succeeds or fails alone."""
     action = form.get("action", "show")
     if action not in _ACTIONS:
-        raise InvalidRequest(f"action is one of {', '.join(_ACTIONS)}")
+        raise InvalidRequest(f"action must be one of {', '.join(_ACTIONS)}")
     chosen = _read_keys(form)
     keys = [key for key in chosen if page.registry.access.can_read(key)]
     empty = msgspec.structs.replace(await view_bulk(page), action=action, hidden=len(chosen) - len(keys))
@@ -110,7 +110,7 @@ def _read_keys(form: Form) -> list[SubjectKey]:
             raise InvalidRequest(f"'{name[:100]}' names no subject")
         keys.append(SubjectKey(level.namespace, level.subject))
     if len(keys) > MOST_SUBJECTS:
-        raise TooLarge(f"{len(keys)} subjects were chosen: {MOST_SUBJECTS} are changed at once")
+        raise TooLarge(f"{len(keys)} subjects were chosen; at most {MOST_SUBJECTS} can be changed at once")
     return list(dict.fromkeys(keys))
 
 

@@ -89,7 +89,7 @@ def parse_bytes(text: str, notation: str = "auto") -> bytes:
     Raises `ValueError` with a message about the defect.
     """
     if notation not in _NOTATIONS:
-        raise ValueError(f"The notation is one of {', '.join(_NOTATIONS)}.")
+        raise ValueError(f"The notation must be one of {', '.join(_NOTATIONS)}.")
     if len(text) > 3 * MOST_BYTES:
         raise ValueError(f"The text has {len(text):,} characters: a record of {MOST_BYTES:,} bytes is the limit.")
     digits = _SPACE.sub("", _HEX_PREFIX.sub("", text))
@@ -100,7 +100,7 @@ def parse_bytes(text: str, notation: str = "auto") -> bytes:
             return bytes.fromhex(digits)
         except ValueError:
             if notation == "hex":
-                raise ValueError("These are no pairs of hexadecimal digits.") from None
+                raise ValueError("These are not pairs of hexadecimal digits.") from None
     packed = _SPACE.sub("", text).replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)

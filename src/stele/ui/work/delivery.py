@@ -36,7 +36,7 @@ async def submit_subscription(page: PageRequest, form: Form) -> msgspec.Struct:
     """Pause or resume a subscription. No event is lost during a pause."""
     action = form.get("action")
     if action not in _STATES:
-        raise InvalidRequest(f"action is one of {', '.join(_STATES)}")
+        raise InvalidRequest(f"action must be one of {', '.join(_STATES)}")
     state, done = _STATES[action]
     await change_state(page.registry, page.get_segment("subscription"), state)
     return Destination(f"/events?done={done}")

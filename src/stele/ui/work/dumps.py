@@ -111,7 +111,7 @@ def build_dump(state: State, is_wanted: Callable[[Version], bool] = lambda versi
 def _require_few(count: int) -> None:
     if count > MOST_VERSIONS:
         raise TooLarge(
-            f"there are {count:,} versions, and pages take {MOST_VERSIONS:,}: "
+            f"there are {count:,} versions, and pages can take {MOST_VERSIONS:,}: "
             "use `stele export` and `stele import --dry-run` instead"
         )
 

@@ -106,7 +106,7 @@ async def submit_change(page: PageRequest, form: Form) -> msgspec.Struct:
         await switch(page.registry, name, VIA)
         return Destination(f"{path}?done={done}")
     if action != "save":
-        raise InvalidRequest(f"action is save, delete or one of {', '.join(_SWITCHES)}")
+        raise InvalidRequest(f"action must be save, delete or one of {', '.join(_SWITCHES)}")
     exporter = await get_exporter(page.registry, name)
     entered = _read_entry(form, _make_entry(exporter))
     try:
@@ -149,7 +149,7 @@ def _read_change(entered: ExporterEntry) -> ExporterChange:
     try:
         config = msgspec.json.decode(entered.config or "{}", type=dict[str, str])
     except msgspec.DecodeError as error:
-        raise InvalidExporterConfig(f"it is no JSON object of texts: {error}") from None
+        raise InvalidExporterConfig(f"it is not a JSON object of strings: {error}") from None
     return ExporterChange(
         name=entered.name,
         context_type=entered.context_type,

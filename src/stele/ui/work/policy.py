@@ -39,7 +39,7 @@ _MODES: Final = {
     Mode.READWRITE: "Versions can be registered and deleted.",
     Mode.READONLY: "Nothing can be changed here.",
     Mode.READONLY_OVERRIDE: "Nothing can be changed here, and no level below can lift that.",
-    Mode.IMPORT: "Registrations bring their own ids and numbers, and are not checked.",
+    Mode.IMPORT: "Registrations give their own ids and numbers, and are not checked.",
 }
 _ACTIONS: Final = ("preview", "save", "mode")
 
@@ -106,7 +106,7 @@ async def submit_policy(page: PageRequest, form: Form) -> msgspec.Struct:
     level = page.level
     action = form.get("action", "preview")
     if action not in _ACTIONS:
-        raise InvalidRequest(f"action is one of {', '.join(_ACTIONS)}")
+        raise InvalidRequest(f"action must be one of {', '.join(_ACTIONS)}")
     if action == "mode":
         return await _change_mode(page, level, form)
     answer = await get_policy(page.registry, level)
@@ -151,7 +151,7 @@ async def _change_mode(page: PageRequest, level: SettingsLevel, form: Form) -> m
     chosen = form.get("mode", INHERIT)
     known = {mode.value: mode for mode in _MODES}
     if chosen != INHERIT and chosen not in known:
-        raise InvalidRequest(f"mode is {INHERIT} or one of {', '.join(known)}")
+        raise InvalidRequest(f"mode must be {INHERIT} or one of {', '.join(known)}")
     content = await view_policy(page)
     try:
         await page.registry.execute(SetMode(level, known.get(chosen)), via=VIA)
@@ -172,7 +172,7 @@ def _read_policy(chosen: str, written: PolicyJson) -> Policy | None:
     if chosen == CUSTOM:
         return written.to_policy
     if chosen not in POLICIES:
-        raise UnknownPolicy(f"{chosen!r} is no compatibility policy; known: {', '.join(POLICIES)}")
+        raise UnknownPolicy(f"{chosen!r} is not a compatibility policy; known: {', '.join(POLICIES)}")
     return POLICIES[chosen]
 
 

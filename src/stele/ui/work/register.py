@@ -119,7 +119,7 @@ async def submit_schema(page: PageRequest, form: Form) -> msgspec.Struct:
     )
     action = form.get("action", "check")
     if action not in _ACTIONS:
-        raise InvalidRequest(f"action is one of {', '.join(_ACTIONS)}")
+        raise InvalidRequest(f"action must be one of {', '.join(_ACTIONS)}")
     key, problems = _parse_subject(content.subject)
     if key is None:
         return msgspec.structs.replace(content, problems=problems)
@@ -155,7 +155,9 @@ async def _register(page: PageRequest, content: RegisterPage, proposal: Proposal
         registration = await register_proposal(page.registry, proposal, expected_latest=expected, via=VIA)
     except Incompatible as error:
         report = await check_proposal(page.registry, proposal)
-        problem = FieldProblem("", "Nothing was registered: the policy refuses this schema. The reasons stand below.")
+        problem = FieldProblem(
+            "", "Nothing was registered: the policy refuses this schema. The reasons are listed below."
+        )
         return msgspec.structs.replace(content, report=report, refused=error.findings, problems=[problem])
     except PreconditionFailed:
         return _with_problem(
@@ -217,7 +219,7 @@ def _read_rows(form: Form) -> list[ReferenceRow]:
     columns = [form.get_all(name) for name in ("ref_name", "ref_subject", "ref_version")]
     longest = max(map(len, columns), default=0)
     if longest > _ROWS + 2:
-        raise InvalidRequest(f"a form takes {_ROWS} references")
+        raise InvalidRequest(f"a form can have at most {_ROWS} references")
     rows = [
         ReferenceRow(*(column[at].strip() if at < len(column) else "" for column in columns)) for at in range(longest)
     ]

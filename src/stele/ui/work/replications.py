@@ -38,13 +38,14 @@ _STATES: Final = {"pause": (RunState.PAUSED, "paused"), "resume": (RunState.RUNN
 _ADVICE: Final[Mapping[str, str]] = {
     ConflictCode.AUTHORITY_DIFFERS: "Rename, or delete one of the two subjects.",
     ConflictCode.NUMBER_TAKEN: "Delete that version at the target.",
-    ConflictCode.URI_TAKEN: "Ask who gave the URI twice.",
-    ConflictCode.ID_TAKEN: "Use a namespace of its own.",
-    ConflictCode.DELETED_AT_TARGET: "Delete it at the source, too, or for good at the target: then it comes again.",
+    ConflictCode.URI_TAKEN: "Find out which registries gave the same URI.",
+    ConflictCode.ID_TAKEN: "Use a separate namespace.",
+    ConflictCode.DELETED_AT_TARGET: "Delete it at the source as well, or for good at the target: then it is"
+    " replicated again.",
     ConflictCode.IN_USE: "Delete the schema at the target that refers to it.",
-    ConflictCode.REFERENCE_MISSING: "Replicate the subject that it refers to, too.",
+    ConflictCode.REFERENCE_MISSING: "Also replicate the subject that it refers to.",
     ConflictCode.SETTINGS_DIFFER: "Make the settings of both the same.",
-    ConflictCode.REFUSED: "Mend what the sentence says.",
+    ConflictCode.REFUSED: "Fix the cause that the message names.",
 }
 """How to resolve a conflict, by its code."""
 
@@ -146,7 +147,7 @@ async def submit_state(page: PageRequest, form: Form) -> msgspec.Struct:
         await delete_replication(page.registry, name)
         return Destination("/replications?done=ended")
     if action not in _STATES:
-        raise InvalidRequest(f"action is delete or one of {', '.join(_STATES)}")
+        raise InvalidRequest(f"action must be delete or one of {', '.join(_STATES)}")
     state, done = _STATES[action]
     await set_run_state(page.registry, name, state)
     return Destination(f"/replications/{name}?done={done}")
@@ -214,7 +215,7 @@ def _read_replication(entered: ReplicationEntry, form: Form) -> Replication:
     try:
         poll_seconds = float(entered.poll_seconds)
     except ValueError:
-        raise InvalidRequest("poll_seconds is between 0.1 and 86400") from None
+        raise InvalidRequest("poll_seconds must be between 0.1 and 86400") from None
     try:
         return Replication(
             entered.name.strip(),

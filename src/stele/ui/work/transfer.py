@@ -186,7 +186,7 @@ def _read_file(form: Form) -> bytes:
         try:
             data = b64decode(form.get("content"), validate=True)
         except (binascii.Error, ValueError):
-            raise InvalidRequest("the content is no base64") from None
+            raise InvalidRequest("the content is not base64") from None
     if not data.strip():
         raise InvalidRequest("Choose a dump of a topic, or an archive.")
     return data

@@ -47,7 +47,7 @@ class VaultKey:
             answer = _call_vault(lambda: transit.decrypt_data(self._name, text, mount_point=self._mount))
             return base64.b64decode(answer["plaintext"], validate=True)
         except (UnicodeDecodeError, binascii.Error):
-            raise KmsError("the key is none that Vault has wrapped") from None
+            raise KmsError("the key was not wrapped by Vault") from None
 
 
 def _call_vault(call: Callable[[], Any]) -> Mapping[str, Any]:
@@ -109,7 +109,7 @@ def _parse_key_id(key_id: str) -> tuple[str, str, str]:
     except ValueError:
         match = None
     if match is None or parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
-        raise KmsError("the id of a key in Vault is https://host:8200/transit/keys/name")
+        raise KmsError("the id of a key in Vault must have the form https://host:8200/transit/keys/name")
     return f"{parts.scheme}://{parts.netloc}", match["mount"], match["name"]
 
 

@@ -177,7 +177,7 @@ def test_every_error_has_an_answer() -> None:
         (err.StoreTimeout("s"), 500, "s"),
         (err.NewerLog("n"), 503, "n"),
         (NotFoundException(), 404, "Not Found"),
-        (ValueError("secret"), 500, "the registry failed; its log says how"),
+        (ValueError("secret"), 500, "internal error; the log of the server has the details"),
     ],
 )
 def test_answers(error: Exception, status: int, text: str) -> None:

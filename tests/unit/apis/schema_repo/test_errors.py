@@ -25,7 +25,7 @@ from stele.core.findings import Finding
         (errors.ReadOnly("closed"), 403, "ERROR: closed\n"),
         (errors.StoreTimeout("slow"), 503, "ERROR: slow\n"),
         (HTTPException(status_code=405, detail="secret"), 405, "ERROR: HTTP 405 Method Not Allowed\n"),
-        (ValueError("secret"), 500, "ERROR: the registry failed; its log says how\n"),
+        (ValueError("secret"), 500, "ERROR: internal error; the log of the server has the details\n"),
     ],
 )
 def test_statuses(error: Exception, status: int, text: str) -> None:

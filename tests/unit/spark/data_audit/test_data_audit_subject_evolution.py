@@ -39,7 +39,7 @@ def test_a_registry_tells_versions_and_fields(client: SchemaRegistryClient) -> N
     """Each subject is loaded once. An unknown subject has a reason, and the next one is still loaded."""
     nobody, orders = load_evolutions(client.send, ["nobody", SUBJECT, SUBJECT])
     assert (nobody.history, nobody.lifelines) == (None, None)
-    assert nobody.missing.startswith("the registry does not tell it: ")
+    assert nobody.missing.startswith("the registry returned an error: ")
     assert orders.history is not None
     assert orders.lifelines is not None
     assert [version.version for version in orders.history.versions] == [1, 2]

@@ -57,7 +57,7 @@ async def azure_get_group(operations: InjectedOperations, group: Group) -> Respo
     return Response(body, headers={"ETag": body.e_tag})
 
 
-_CHANGED = ResponseSpec(api.AzureGroup, description="The group was there", generate_examples=False)
+_CHANGED = ResponseSpec(api.AzureGroup, description="The group existed", generate_examples=False)
 
 
 @put(
@@ -121,7 +121,7 @@ async def azure_get_id(
     # POST /$schemaGroups/{group}/schemas/{schema}:get-id
     """Find the version of a schema whose text equals a document; the answer is in the headers."""
     if not schema.endswith(_GET_ID):
-        raise NotFound(f"a schema can be asked for by POST to its path with '{_GET_ID}' at the end")
+        raise NotFound(f"to look up a schema, send a POST to its path with '{_GET_ID}' at the end")
     place = parse_place(group, schema.removesuffix(_GET_ID))
     key = SubjectKey(namespace_of(place[0]), place[1])
     operations.registry.access.require(Operation.READ, subject_resource(key))

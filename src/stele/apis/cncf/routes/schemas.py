@@ -71,7 +71,7 @@ async def create_group(
     name = decode_id(group)
     attributes = await read_body(request, api.GroupAttributes) if await request.body() else api.GroupAttributes()
     if attributes.id not in ("", name):
-        raise InvalidRequest(f"the path says the group is '{name}', the body '{attributes.id[:200]}'")
+        raise InvalidRequest(f"the path names the group '{name}', the body '{attributes.id[:200]}'")
     update = translate.parse_group(attributes, operations.registry.parser.list_format_names())
     created = await operations.put_group(
         name, update, only_create=request.headers.get("if-none-match", "").strip() == "*"
@@ -189,7 +189,7 @@ async def get_schema_version_by_uri(operations: InjectedOperations, uri: Uri = N
     # GET /schema?uri={uri}
     """Return the document of the version with a URI. The version may come from another registry."""
     if not uri:
-        raise InvalidRequest("the parameter uri is missing: which version?")
+        raise InvalidRequest("the parameter uri is missing: give the URI of a version")
     return responses.document_response(operations, *await operations.get_version_by_uri(uri))
 
 

@@ -62,17 +62,17 @@ _Namespace = Annotated[
 _Name = Annotated[
     str, PathParameter(name="resourceName", schema_extra=NOT_EMPTY, description="name of a resource; `-` is any")
 ]
-_InContext = Annotated[str, QueryParameter(name="context", description="context of subjects that do not say theirs")]
+_InContext = Annotated[str, QueryParameter(name="context", description="context of subjects without one")]
 _DryRun = Annotated[
     str,
-    QueryParameter(name="dryRun", schema_extra={"type": "boolean"}, description="`true`: only see whether it could be"),
+    QueryParameter(name="dryRun", schema_extra={"type": "boolean"}, description="`true`: only validate the request"),
 ]
 _Cascade = Annotated[
     str,
     QueryParameter(
         name="cascadeLifecycle",
         schema_extra={"type": "boolean"},
-        description="`true`: with the subjects of STRONG ones",
+        description="`true`: also delete the subjects of STRONG associations",
     ),
 ]
 _Lifecycle = Annotated[str, QueryParameter(schema_extra={"enum": [STRONG, WEAK]})]

@@ -61,17 +61,17 @@ KEKS = "/dek-registry/v1/keks"
 KEK = f"{KEKS}/{{name:str}}"
 
 Name = Annotated[
-    str, PathParameter(schema_extra=NOT_EMPTY, description="name of a KEK; the query's `context` says which context's")
+    str, PathParameter(schema_extra=NOT_EMPTY, description="name of a KEK; the parameter `context` names its context")
 ]
-InContext = Annotated[str, QueryParameter(name="context", description="the KEK's context, if the path names none")]
-Permanent = Annotated[str, QueryParameter(schema_extra={"type": "boolean"}, description="`true`: for good")]
+InContext = Annotated[str, QueryParameter(name="context", description="context of the KEK, if the path names none")]
+Permanent = Annotated[str, QueryParameter(schema_extra={"type": "boolean"}, description="`true`: delete for good")]
 _Test = Annotated[
     str,
-    QueryParameter(name="testSharing", schema_extra={"type": "boolean"}, description="try a shared KEK out first"),
+    QueryParameter(name="testSharing", schema_extra={"type": "boolean"}, description="test a shared KEK first"),
 ]
 _Prefixes = Annotated[
     list[str] | None,
-    QueryParameter(name="subjectPrefix", description="only KEKs with a DEK of a subject that begins so"),
+    QueryParameter(name="subjectPrefix", description="only KEKs with a DEK of a subject with this prefix"),
 ]
 
 NO_CONTENT = {"status_code": 204, "responses": READ["responses"]}
@@ -218,10 +218,10 @@ _VERSION = f"{_VERSIONS}/{{version:str}}"
 _BODY = openapi_body(api.CreateDekRequest)
 
 _Algorithm = Annotated[
-    str, QueryParameter(schema_extra={"enum": list(ALGORITHMS)}, description="AES256_GCM unless said")
+    str, QueryParameter(schema_extra={"enum": list(ALGORITHMS)}, description="algorithm; default: AES256_GCM")
 ]
 _Rewrap = Annotated[
-    str, QueryParameter(schema_extra={"type": "boolean"}, description="`true`: encrypt the key that is there anew")
+    str, QueryParameter(schema_extra={"type": "boolean"}, description="`true`: encrypt the existing key again")
 ]
 
 

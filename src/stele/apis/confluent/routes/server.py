@@ -100,7 +100,7 @@ async def delete_context(operations: InjectedOperations, context: Context) -> No
 _MOST = 10_000
 """Most access control entries."""
 
-_Word = Annotated[str, QueryParameter(description="only entries with that value")]
+_Word = Annotated[str, QueryParameter(description="only entries with this value")]
 _BODY = openapi_body(list[Acl])
 
 

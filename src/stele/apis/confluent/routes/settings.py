@@ -143,7 +143,7 @@ async def change_mode(
     body = await read_first_value(request, api.ModeUpdateRequest)
     mode = words.mode_in(body)
     if mode is not None and mode not in operations.profile.modes:
-        raise UnknownMode(f"{mode.value} is no mode of this registry")
+        raise UnknownMode(f"{mode.value} is not a mode of this registry")
     level = require_valid_level(parse_level(subject, context))
     _require_mutable(operations)
     await operations.execute(SetMode(level, _meant_mode(operations, level, mode), force=is_true(force)))

@@ -220,7 +220,9 @@ async def find_by_metadata(
     subject: Subject,
     context: Context = "",
     keys: Annotated[list[str] | None, QueryParameter(name="key", description="names of properties")] = None,
-    values: Annotated[list[str] | None, QueryParameter(name="value", description="their values in that order")] = None,
+    values: Annotated[
+        list[str] | None, QueryParameter(name="value", description="values of the properties, in the same order")
+    ] = None,
     deleted: Flag = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.SubjectVersionBody:

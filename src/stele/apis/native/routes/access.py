@@ -30,12 +30,14 @@ PrincipalName = Annotated[str, QueryParameter(name="principal", description="`us
 GroupNames = Annotated[list[str] | None, QueryParameter(name="group", description="groups of the user: `dev`")]
 OperationName = Annotated[str, QueryParameter(name="operation", description="`read`, `register` …")]
 ResourceText = Annotated[str, QueryParameter(name="resource", description="`subject orders in team`, `registry` …")]
-Host = Annotated[str, QueryParameter(description="address the request would come from")]
+Host = Annotated[str, QueryParameter(description="address that the request comes from")]
 
 _WRITING = ERRORS | {
     403: ResponseSpec(NativeError, description="The registry is read-only", generate_examples=False),
     409: ResponseSpec(
-        NativeError, description="The rule is in a file, or nobody could undo the change", generate_examples=False
+        NativeError,
+        description="The rule is in a file, or the caller would lose the right to manage access",
+        generate_examples=False,
     ),
 }
 _MISSING = {404: ResponseSpec(NativeError, description="There is no such rule", generate_examples=False)}
@@ -96,7 +98,7 @@ async def explain_access(
     return await access_rules.explain_access(registry, principals, operation, parse_resource(resource), host)
 
 
-KeyId = Annotated[str, PathParameter(name="id", description="id of a key, which stands in it after `stele_`")]
+KeyId = Annotated[str, PathParameter(name="id", description="id of a key: the part of the key after `stele_`")]
 
 _NO_STORE = ResponseHeader(name="Cache-Control", value="no-store", description="The key is shown once")
 _NO_KEY = {404: ResponseSpec(NativeError, description="No key has this id", generate_examples=False)}

@@ -26,7 +26,7 @@ Kind = Annotated[
     str,
     QueryParameter(
         schema_extra={"type": "string", "enum": ["", *KINDS]},
-        description="`registration_refused`: by the policy; `refused`: for want of a right; empty: both",
+        description="`registration_refused`: refused by the policy; `refused`: refused without the right; empty: both",
     ),
 ]
 MostRefusals = Annotated[
@@ -34,7 +34,7 @@ MostRefusals = Annotated[
     QueryParameter(
         name="limit",
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_REFUSALS},
-        description="refusals at most, the newest ones",
+        description="most refusals, newest first",
     ),
 ]
 _OPTIONS = {**access(Operation.READ_AUDIT, Place.REGISTRY), VOLATILE: True}

@@ -39,25 +39,26 @@ _SHARE_OF_LIMIT: Final = 0.8
 _STREAM: Final = "text/event-stream"
 
 After = Annotated[
-    str, QueryParameter(description="position to go on from: number of a record, or id of an event; 0: from the start")
+    str, QueryParameter(description="position to start after: number of a record, or id of an event; 0: from the start")
 ]
 Wait = Annotated[
     str,
     QueryParameter(
         schema_extra={"type": "integer", "minimum": 0, "maximum": _MOST_SECONDS},
-        description="seconds to wait for an event where there is none yet",
+        description="seconds to wait if there is no event yet",
     ),
 ]
 Limit = Annotated[
     str,
     QueryParameter(
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_RECORDS},
-        description="records of the log to look through",
+        description="most records of the log to read",
     ),
 ]
 Types = Annotated[list[str] | None, QueryParameter(name="type", description="only events of these types")]
 OfSubject = Annotated[
-    str, QueryParameter(name="subject", description="only events whose subject begins so: `/schemagroups/default`")
+    str,
+    QueryParameter(name="subject", description="only events whose subject has this prefix: `/schemagroups/default`"),
 ]
 
 
@@ -113,7 +114,7 @@ async def _find_start(registry: Registry, after: str) -> EventPosition:
         try:
             return parse_position(after)
         except InvalidRequest:
-            raise InvalidRequest("Last-Event-ID is the id of an event of this registry") from None
+            raise InvalidRequest("Last-Event-ID must be the id of an event of this registry") from None
     return EventPosition((await registry.fresh_state()).seq + 1)
 
 

@@ -53,7 +53,7 @@ MostVersions = Annotated[
     QueryParameter(
         name="limit",
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_VERSIONS},
-        description="versions at most, the newest ones",
+        description="most versions, newest first",
     ),
 ]
 MostColumns = Annotated[
@@ -61,7 +61,7 @@ MostColumns = Annotated[
     QueryParameter(
         name="limit",
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_COLUMNS},
-        description="versions at most, the newest ones",
+        description="most versions, newest first",
     ),
 ]
 MostCompared = Annotated[
@@ -69,13 +69,14 @@ MostCompared = Annotated[
     QueryParameter(
         name="limit",
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_COMPARED},
-        description="versions at most, the newest ones",
+        description="most versions, newest first",
     ),
 ]
 PolicyName = Annotated[
     str | None,
     QueryParameter(
-        name="policy", description="mark what this policy asks for, `FULL_TRANSITIVE`; else the one in force"
+        name="policy",
+        description="mark the pairs that this policy checks, such as `FULL_TRANSITIVE`; default: the effective policy",
     ),
 ]
 VersionNumber = Annotated[
@@ -83,24 +84,24 @@ VersionNumber = Annotated[
     QueryParameter(
         name="version",
         schema_extra={"type": "integer", "minimum": 1, "maximum": MAX_INT32},
-        description="the version in the middle; else the newest active one",
+        description="version in the middle; default: the newest active version",
     ),
 ]
 Depth = Annotated[
     str,
     QueryParameter(
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_DEPTH},
-        description="references that are followed in each direction",
+        description="references to follow in each direction",
     ),
 ]
-InNamespace = Annotated[str, QueryParameter(name="namespace", description="'' is the default one")]
-After = Annotated[str, QueryParameter(description="name of the subject to go on behind")]
+InNamespace = Annotated[str, QueryParameter(name="namespace", description="'' is the default namespace")]
+After = Annotated[str, QueryParameter(description="name of the subject to start after")]
 MostSubjects = Annotated[
     str,
     QueryParameter(
         name="limit",
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_SUBJECTS},
-        description="subjects at most",
+        description="most subjects",
     ),
 ]
 

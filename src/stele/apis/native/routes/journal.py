@@ -28,13 +28,14 @@ Limit = Annotated[
     str,
     QueryParameter(
         schema_extra={"type": "integer", "minimum": 0, "maximum": MOST_RECORDS},
-        description="records of the journal to look through; 0 only asks where it ends",
+        description="most records of the journal to read; 0 returns only its end",
     ),
 ]
 InNamespace = Annotated[
-    str | None, QueryParameter(name="namespace", description="changes of a namespace only; '' is the default")
+    str | None,
+    QueryParameter(name="namespace", description="only changes of this namespace; '' is the default namespace"),
 ]
-OfSubject = Annotated[str | None, QueryParameter(name="subject", description="changes of subjects of that name only")]
+OfSubject = Annotated[str | None, QueryParameter(name="subject", description="only changes of subjects with this name")]
 Digests = Annotated[
     list[str] | None,
     QueryParameter(
@@ -75,7 +76,7 @@ def _parse_digest(text: str) -> bytes:
     except ValueError:
         sha = b""
     if len(sha) != 32:
-        raise InvalidRequest("sha256 is 64 hexadecimal digits")
+        raise InvalidRequest("sha256 must be 64 hexadecimal digits")
     return sha
 
 

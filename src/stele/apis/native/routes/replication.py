@@ -29,8 +29,10 @@ from stele.service.replication.reading import read_versions
 
 Name = Annotated[str, PathParameter(description="name of a replication")]
 _NOT_FOUND = {404: ResponseSpec(NativeError, description="No such replication", generate_examples=False)}
-_EXISTS = {409: ResponseSpec(NativeError, description="There is one of that name", generate_examples=False)}
-_CREATED = {201: ResponseSpec(ReplicationOverview, description="It begins at once", generate_examples=False)}
+_EXISTS = {409: ResponseSpec(NativeError, description="A replication with this name exists", generate_examples=False)}
+_CREATED = {
+    201: ResponseSpec(ReplicationOverview, description="The replication starts at once", generate_examples=False)
+}
 _RIGHT = access(Operation.MANAGE_EXPORTERS, Place.REGISTRY)
 _READ = {VOLATILE: True, **_RIGHT}  # the lag grows without a record of the log
 
@@ -62,7 +64,7 @@ async def create_replication(
     """Start to replicate another registry (`pull`), or to send this one's changes there (`push`)."""
     wanted = await read_body(request, Replication)
     if not app_state.options.public_url:
-        raise InvalidRequest("this server has no public_url, which is the authority of its schemas: set it first")
+        raise InvalidRequest("set public_url first: it is the authority of the schemas of this server")
     overview = await documents.create_replication(app_state.registry, wanted)
     return Response(overview, status_code=201)
 

@@ -30,22 +30,21 @@ Number = Annotated[
     QueryParameter(
         name="version",
         schema_extra={"type": "integer", "minimum": 1},
-        description="only that one; else all that are live, or where none is, all that are not purged",
+        description="only this version; default: all active versions or, without one, all that are not deleted"
+        " for good",
     ),
 ]
-After = Annotated[str, QueryParameter(description="name of the place to go on behind")]
+After = Annotated[str, QueryParameter(description="name of the place to start after")]
 Limit = Annotated[
     str,
-    QueryParameter(
-        schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_PLACES}, description="places at most"
-    ),
+    QueryParameter(schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_PLACES}, description="most places"),
 ]
 InNamespace = Annotated[
-    str | None, QueryParameter(name="namespace", description="of a namespace only; '' is the default")
+    str | None, QueryParameter(name="namespace", description="only of this namespace; '' is the default namespace")
 ]
-OfSubject = Annotated[str | None, QueryParameter(name="subject", description="of subjects of that name only")]
+OfSubject = Annotated[str | None, QueryParameter(name="subject", description="only of subjects with this name")]
 
-_MISSING = {404: ResponseSpec(NativeError, description="Nothing is recorded of the place", generate_examples=False)}
+_MISSING = {404: ResponseSpec(NativeError, description="Nothing is recorded for the place", generate_examples=False)}
 _READ_ONLY = {403: ResponseSpec(NativeError, description="The registry is read-only", generate_examples=False)}
 _UNKNOWN = {404: ResponseSpec(NativeError, description="Subject or version not found", generate_examples=False)}
 _REFUSED = {number: ERRORS[number] for number in (400, 422)}

@@ -104,7 +104,7 @@ def _parse_flag(text: str) -> bool:
         case "false" | "":
             return False
         case _:
-            raise InvalidRequest(f"force_override is true or false, not {text!r}")
+            raise InvalidRequest(f"force_override must be true or false, not {text!r}")
 
 
 ROUTES = [list_groups, list_ids, get_schema, register_schema]

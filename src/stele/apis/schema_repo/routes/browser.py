@@ -31,7 +31,7 @@ _READ: dict[str, Any] = {"media_type": MediaType.HTML, "responses": ERROR_RESPON
 _TEXT: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERROR_RESPONSES}
 
 IncludeDefaults = Annotated[
-    str, QueryParameter(name="includeDefaults", schema_extra={"type": "boolean"}, description="`true`: all of them")
+    str, QueryParameter(name="includeDefaults", schema_extra={"type": "boolean"}, description="`true`: all schemas")
 ]
 
 

@@ -28,7 +28,7 @@ from stele.core.access import Operation
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject")]
 SchemaId = Annotated[str, PathParameter(name="id", description="an id of the subject")]
-LatestId = Annotated[str, PathParameter(description="id of the newest schema; nothing when there is none")]
+LatestId = Annotated[str, PathParameter(description="id of the newest schema; empty if there is none")]
 
 _READ: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERROR_RESPONSES}
 _WRITE: dict[str, Any] = {**_READ, "status_code": 200}

@@ -65,7 +65,7 @@ class DeadLetterAction(RuleAction):
         topic = self.tools.config.get(TOPIC) or context.find_parameter(TOPIC)
         send = self.tools.dead_letters
         if not topic or send is None:
-            missing = "no topic for dead letters is named" if send else "nobody takes dead letters"
+            missing = "no topic for dead letters is named" if send else "there is no producer for dead letters"
             raise context.rule_failure(f"{failure.why if failure else 'success'}; {missing}") from failure
         record = context.record
         body = self._encode_value(context, record.original)

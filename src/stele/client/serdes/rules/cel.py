@@ -66,6 +66,6 @@ def _evaluate_rule(context: RuleContext, names: dict[str, Any]) -> Answer:
     """Return the result of a rule's expression, given the variables that it mentions."""
     expression = context.rule.expr or ""
     if not expression.strip():
-        raise context.rule_failure("it has no expression")
+        raise context.rule_failure("the rule has no expression")
     known = {name: value for name, value in names.items() if name in expression}
     return context.evaluate(CelQuestion(expression, known, context.rule.kind == "CONDITION"))

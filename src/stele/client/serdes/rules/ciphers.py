@@ -38,7 +38,7 @@ def make_cipher(algorithm: str, material: bytes) -> Cipher:
     try:
         return _make_siv(AESSIV(key)) if algorithm == "AES256_SIV" else _make_gcm(AESGCM(key))
     except ValueError as error:
-        raise DecodeError(f"the data key is none of {algorithm}: {error}") from None
+        raise DecodeError(f"the data key is not one of {algorithm}: {error}") from None
 
 
 def _make_gcm(own: AESGCM) -> Cipher:
@@ -78,7 +78,7 @@ def _decode_key(material: bytes, number: int) -> bytes:
         if tag >> 3 == number:
             return material[at : at + size]
         at += size
-    raise DecodeError("the data key is no Tink key")
+    raise DecodeError("the data key is not a Tink key")
 
 
 def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -88,4 +88,4 @@ def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
         shift, at = shift + 7, at + 1
         if byte < 128:
             return value, at
-    raise DecodeError("the data key is no Tink key")
+    raise DecodeError("the data key is not a Tink key")

@@ -69,9 +69,9 @@ class EncryptionPlan(NamedTuple):
         algorithm = context.find_parameter(ALGORITHM) or "AES256_GCM"
         days = context.find_parameter(EXPIRY_DAYS) or "0"
         if algorithm not in kms.ALGORITHMS:
-            raise context.rule_failure(f"{ALGORITHM} is none of {', '.join(kms.ALGORITHMS)}")
+            raise context.rule_failure(f"{ALGORITHM} must be one of {', '.join(kms.ALGORITHMS)}")
         if not (days.isascii() and days.isdecimal() and len(days) < 10):
-            raise context.rule_failure(f"{EXPIRY_DAYS} is no number of days")
+            raise context.rule_failure(f"{EXPIRY_DAYS} must be a number of days")
         own = context.find_parameter(KMS_TYPE) or "", context.find_parameter(KMS_KEY_ID) or ""
         return cls(kek, *own, _ALGORITHMS[algorithm], int(days))
 
@@ -148,7 +148,7 @@ class DataKeys:
         if context.mode is RuleMode.WRITE:
             return self._make_encryption(context, plan)
         if context.mode is not RuleMode.READ:
-            raise context.rule_failure(f"nothing is encrypted on {context.mode.value}")
+            raise context.rule_failure(f"encryption is not possible in the mode {context.mode.value}")
         known: dict[int, Cipher] = {}
 
         def decrypt(data: bytes) -> bytes:
@@ -175,7 +175,7 @@ class DataKeys:
 
     def _require_client(self, context: RuleContext) -> BlockingApi:
         if self._tools.client is None:
-            raise context.rule_failure("there is no registry to ask for data keys")
+            raise context.rule_failure("data keys need a registry, and the deserializer has none")
         return self._tools.client
 
     def _find_kek(self, context: RuleContext, plan: EncryptionPlan) -> Kek:
@@ -187,7 +187,7 @@ class DataKeys:
                 raise context.rule_failure(f"there is no KEK {plan.kek!r}")
             if not plan.kms_type or not plan.kms_key_id:
                 raise context.rule_failure(
-                    f"there is no KEK {plan.kek!r}, and to make it {KMS_TYPE} and {KMS_KEY_ID} are needed"
+                    f"there is no KEK {plan.kek!r}, and to create it {KMS_TYPE} and {KMS_KEY_ID} are needed"
                 )
             wanted = Kek(plan.kek, plan.kms_type, plan.kms_key_id)
             kek = _create_or_get(
@@ -196,7 +196,7 @@ class DataKeys:
         for expected, known in ((plan.kms_type, kek.kms_type), (plan.kms_key_id, kek.kms_key_id)):
             if expected and expected != known:
                 raise context.rule_failure(
-                    f"the KEK {plan.kek!r} is {known!r} of its KMS, not {expected!r} as the rule says"
+                    f"the KEK {plan.kek!r} is the key {known!r} of its KMS, not {expected!r} as in the rule"
                 )
         return kek
 
@@ -214,7 +214,7 @@ class DataKeys:
         if dek is None:
             new_dek = self._create_dek(context, plan, 1)
             if new_dek is None:
-                raise context.rule_failure(f"the data key under {plan.kek!r} could not be made")
+                raise context.rule_failure(f"the data key under {plan.kek!r} could not be created")
             return new_dek
         if not plan.days or self._tools.now() - dek.ts <= plan.days * _DAY:
             return dek

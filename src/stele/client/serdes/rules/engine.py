@@ -153,7 +153,9 @@ class RuleEngine:
             context = RuleContext(rule, mode, rules, index, record, target, walk, self._choose_evaluation(rule))
             executor = self._find_executor((rule.type or "").upper())
             if executor is None:
-                self._run_action(context, value, context.rule_failure(f"nothing runs rules of type {rule.type!r}"))
+                self._run_action(
+                    context, value, context.rule_failure(f"there is no executor for rules of type {rule.type!r}")
+                )
                 return value
             value = self._run_rule(executor, context, value)
         return value
@@ -161,7 +163,10 @@ class RuleEngine:
     def _choose_evaluation(self, rule: Rule) -> Callable[[Question], Answer]:
         """Return the evaluator for expressions of a rule. Raises `RulesRefused` for a rule that must not run."""
         if not self._is_chosen:
-            why = "nobody chose what to do about rules: give rules=Rules() to run them, Rules(enabled=False) not to"
+            why = (
+                "nothing says whether to run rules: give rules=Rules() to run them, rules=Rules(enabled=False) to"
+                " ignore them"
+            )
             raise RulesRefused(f"the schema has the rule {rule.name!r}, and {why}")
         if self._rules.trusts is not None and self._rules.trusts(rule):
             return evaluate_question
@@ -176,7 +181,7 @@ class RuleEngine:
             if rule.kind == "CONDITION" and not result:
                 raise context.rule_failure(failed_condition_message(rule))
             if rule.kind != "CONDITION" and result is None:
-                raise context.rule_failure("the result is nothing")
+                raise context.rule_failure("the result is empty")
         except RuleFailed as failure:
             self._run_action(context, value, failure)
             return value

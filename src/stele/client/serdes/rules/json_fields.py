@@ -80,7 +80,7 @@ class _Walker:
             return value
         self.steps -= 1
         if self.steps < 0:
-            raise self.context.rule_failure(f"{at.path}: the schema is looked at more than {MAX_STEPS} times")
+            raise self.context.rule_failure(f"{at.path}: walking the schema takes more than {MAX_STEPS} steps")
         if at.depth > MAX_DEPTH:
             raise self.context.rule_failure(f"{at.path}: schemas are nested deeper than {MAX_DEPTH} levels")
         types = node.get("type")

@@ -36,7 +36,7 @@ def _demand_types(kind: Descriptor, value: Any) -> None:
     Such a value is, for example, a text in a field of bytes, a number or a message.
     """
     if not isinstance(value, dict):
-        raise TypeError(f"a message of type {kind.full_name} is made of a map, not of {type(value).__name__}")
+        raise TypeError(f"a message of type {kind.full_name} needs a map, not {type(value).__name__}")
     for name, item in value.items():
         field = kind.fields_by_name.get(name) or kind.fields_by_camelcase_name.get(name)
         if field is None or item is None:

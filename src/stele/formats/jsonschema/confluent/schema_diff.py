@@ -279,7 +279,7 @@ _EXACT = {
     "SCHEMA_ADDED": _Advice(_REFUSED + "items were free and now have to fit a schema.", "Leave the items free."),
     "PATTERN_ADDED": _Advice(_REFUSED + "strings were free and now have to match.", "Leave the pattern out."),
     "PATTERN_CHANGED": _Advice(
-        "Nobody can tell whether all strings that matched the old pattern match the new one.", "Keep the pattern."
+        "It cannot be decided whether all strings that matched the old pattern match the new one.", "Keep the pattern."
     ),
     "UNIQUE_ITEMS_ADDED": _Advice(_REFUSED + "items may repeat.", "Leave uniqueItems out."),
     "MULTIPLE_OF_ADDED": _Advice(_REFUSED + "numbers were free.", "Leave multipleOf out."),
@@ -291,7 +291,7 @@ _EXACT = {
     "DEPENDENCY_ARRAY_ADDED": _Advice(_REFUSED + "the property did not need others.", "Leave the dependency out."),
     "DEPENDENCY_ARRAY_EXTENDED": _Advice(_REFUSED + "the property needs more others now.", "Keep the dependency."),
     "DEPENDENCY_ARRAY_CHANGED": _Advice(_REFUSED + "the property needs others than before.", "Keep the dependency."),
-    "DEPENDENCY_SCHEMA_ADDED": _Advice(_REFUSED + "the property brought no schema.", "Leave the dependency out."),
+    "DEPENDENCY_SCHEMA_ADDED": _Advice(_REFUSED + "the property added no schema.", "Leave the dependency out."),
     "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
         "The writer's objects are open: a member of this name may hold any value, which the reader now checks.",
         "Close the object (additionalProperties: false) before adding properties, or compare with confluent-lenient.",
@@ -327,16 +327,16 @@ _EXACT = {
         "Change branches compatibly, or add new ones.",
     ),
     "PRODUCT_TYPE_EXTENDED": _Advice(_REFUSED + "there is one more condition to meet.", "Leave allOf as it is."),
-    "SUM_TYPE_NARROWED": _Advice(_REFUSED + "a branch is gone.", "Keep every branch."),
+    "SUM_TYPE_NARROWED": _Advice(_REFUSED + "a branch was removed.", "Keep every branch."),
     "NOT_TYPE_EXTENDED": _Advice(_REFUSED + "more is forbidden now.", "Forbid less, not more."),
 }
 _BY_ENDING = {
     "_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": _Advice(
-        _REFUSED + "the schema for members nobody names says otherwise.",
+        _REFUSED + "the schema for additional members does not accept it.",
         "Give the member the schema that covers its name.",
     ),
-    "_NARROWED": _Advice(_REFUSED + "members nobody names have to fit a schema now.", "Leave them free."),
-    "_REMOVED": _Advice(_REFUSED + "members nobody names are no longer allowed.", "Keep allowing them."),
+    "_NARROWED": _Advice(_REFUSED + "additional members must now match a schema.", "Leave them free."),
+    "_REMOVED": _Advice(_REFUSED + "additional members are no longer allowed.", "Keep allowing them."),
     "_ADDED": _Advice(_REFUSED + "there was no such limit.", "Leave the limit out."),
     "_INCREASED": _Advice(_REFUSED + "smaller ones were allowed.", "Keep the lower limit, or lower it."),
     "_DECREASED": _Advice(_REFUSED + "larger ones were allowed.", "Keep the upper limit, or raise it."),

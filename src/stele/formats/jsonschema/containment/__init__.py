@@ -63,7 +63,7 @@ _ADVICE = {
         "The reader requires a property the writer may leave out.", "Do not require it, or require it in both schemas."
     ),
     "dependencies": _Advice(
-        "The reader requires a property beside another one; the writer does not.", "Leave the dependency out."
+        "The reader requires a property if another one is present; the writer does not.", "Leave the dependency out."
     ),
     "additionalProperties": _Advice(
         "The reader's objects are closed to a property the writer may send.",
@@ -87,7 +87,7 @@ _ADVICE = {
     "maximum": _Advice("The reader's upper bound excludes a number the writer may use.", _LIMIT),
     "exclusiveMaximum": _Advice("The reader's upper bound excludes a number the writer may use.", _LIMIT),
     "multipleOf": _Advice(
-        "The writer may use a number that is no multiple of the reader's step.",
+        "The writer may use a number that is not a multiple of the reader's step.",
         "Use the writer's step or a divisor of it.",
     ),
     "minLength": _Advice("The reader refuses a string as short as the writer may use.", _LIMIT),

@@ -548,7 +548,7 @@ class _Parser(PatternParser[AnchoredTerm]):
     def _skip_group_name(self) -> None:
         end = self._text.find(">", self._at)
         if not self._skip_text("<") or not self._text[self._at : end].isidentifier():
-            raise self._syntax_error("a group of a kind that is not read here")
+            raise self._syntax_error("a kind of group that is not supported")
         self._at = end + 1
 
     def _parse_escape(self) -> CharSet:
@@ -560,7 +560,7 @@ class _Parser(PatternParser[AnchoredTerm]):
         length = _CODE_LENGTHS.get(char)
         digits = self._text[self._at : self._at + (length or 0)]
         if len(digits) != length or not set(digits) <= set("0123456789abcdefABCDEF"):
-            raise self._syntax_error(f"an escape \\{char} that is not read here")
+            raise self._syntax_error(f"an escape \\{char} that is not supported")
         self._at += length
         characters = charset_of([(int(digits, 16),) * 2]) & JSON_CHARS
         if not characters:
@@ -575,7 +575,7 @@ class _Parser(PatternParser[AnchoredTerm]):
             raise self._syntax_error("an empty class")
         while not self._skip_text("]"):
             if self._text[self._at : self._at + 2] in ("&&", "--", "~~"):
-                raise self._syntax_error("what some engines take for an operation on classes")
+                raise self._syntax_error("an operation on classes, which not all engines support")
             characters = characters | self._parse_class_range()
             self._terms.algebra.budget.spend_steps(charset_steps(characters))
         return JSON_CHARS - characters if negated else characters

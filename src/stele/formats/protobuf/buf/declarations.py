@@ -238,7 +238,7 @@ def _find_deleted_oneofs(new: MessageDeclaration, old: MessageDeclaration) -> It
                 f"{new.full_name}.{oneof.name}",
                 f"message {new.proto.name}",
                 f"oneof {oneof.name}",
-                "Generated code for the oneof, such as the question which member is set, is gone.",
+                "Generated code for the oneof, such as the accessor of the member that is set, is removed.",
                 f"Keep oneof {oneof.name}.",
             )
 

@@ -178,7 +178,8 @@ def _compare_cardinality(
         new.full_name,
         now.value,
         was.value,
-        f"Field {new.proto.number} holds another number of values, or tells absence from the default in another way.",
+        f"Field {new.proto.number} holds another number of values, or distinguishes absence from the default"
+        " in another way.",
         f"Keep `{old}`, and give the new field a number that was never used.",
     )
 

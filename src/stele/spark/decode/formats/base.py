@@ -87,7 +87,7 @@ def require_parsed(schema: ResolvedSchema, schema_type: str) -> ParsedSchema:
     try:
         return parse_schema(schema)
     except Invalid as error:
-        raise DataError(f"the text is no {schema_type} schema: {error}") from error
+        raise DataError(f"the text is not a valid {schema_type} schema: {error}") from error
 
 
 def fit_column(plan: ColumnPlan, values: Column, path: str = "") -> Column:

@@ -144,7 +144,7 @@ def _as_text(values: Column) -> Column | None:
 
 def _to_whole_number(value: float) -> int:
     if value != int(value):
-        raise ValueError(f"{value} is no integer")
+        raise ValueError(f"{value} is not an integer")
     return int(value)
 
 
@@ -159,4 +159,4 @@ def _load_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ValueError(f"the text is no JSON: {error}") from error
+        raise ValueError(f"the text is not JSON: {error}") from error

@@ -102,8 +102,10 @@ def main() -> int:
     With `--if-stale` a jar that is newer than its sources is not built again.
     """
     parser = argparse.ArgumentParser(prog="python -m stele.spark.engines.jvm.build", description="Build the jar.")
-    parser.add_argument("--if-possible", action="store_true", help="without a JDK or PySpark say so and go on")
-    parser.add_argument("--if-stale", action="store_true", help="only when a source is newer than the jar")
+    parser.add_argument(
+        "--if-possible", action="store_true", help="if there is no JDK or PySpark, print a note and succeed"
+    )
+    parser.add_argument("--if-stale", action="store_true", help="build only if a source is newer than the jar")
     options = parser.parse_args()
     if options.if_stale and is_fresh():
         return 0

@@ -243,7 +243,7 @@ class DecodeProgramBuilder:
             case CallSkip():
                 return self._routine_instruction(step.routine)
             case _:
-                raise DataError(f"a step to read past a value is none: {step}")
+                raise DataError(f"unknown step to skip a value: {step}")
 
     def _routine_instruction(self, routine: SkipRoutine) -> Instruction:
         if routine in self._routines:

@@ -64,7 +64,7 @@ class ParquetSink(SqlTable):
             raise Invalid(f"a table of Spark's session catalogue is called database.table, not {name}")
         if not config.warehouse and spark.conf.get(HIVE, "in-memory") != "hive":
             raise Invalid(
-                f"Spark's own catalogue is forgotten with its session: give the table a warehouse, or the session a "
+                f"Spark's own catalogue ends with its session: give the table a warehouse, or the session a "
                 f'metastore, "{HIVE}" = "hive" in conf of [spark]'
             )
         super().__init__(spark, name, quote_path([CATALOG, *name.split(".")]))
