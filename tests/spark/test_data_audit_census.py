@@ -74,7 +74,7 @@ def test_counts_versions_and_faults(spark: SparkSession, three: LocalRegistry) -
     assert [(it.version, it.safe, it.records) for it in result.versions] == [(1, False, 6), (2, True, 0), (3, False, 3)]
     assert result.versions[0].why == "not safe: 6 records, last seen 2023-11-18T00:00:00Z"
     assert result.versions[1].why.startswith(
-        "safe to delete: no record here needs it; 2 records here could not be told"
+        "safe to delete: no record here needs it; 2 records here could not be distinguished"
     )
     assert not result.is_clean
 

@@ -114,7 +114,7 @@ def test_documents_in_a_column(spark: SparkSession) -> None:
         infer(df.where("n > 400"), "a.b")
     for wrong, why in (
         ({"column": "n"}, "strings or binary"),
-        ({"column": "x"}, "no one column"),
+        ({"column": "x"}, "exactly one column"),
         ({"sample": 2.0}, "sample"),
     ):
         with pytest.raises(Invalid, match=why):

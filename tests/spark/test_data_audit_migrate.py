@@ -130,7 +130,7 @@ def test_questions_that_make_no_sense(spark: SparkSession, url: str) -> None:
     with pytest.raises(VersionNotFound):
         migrate(df, subject=SUBJECT, registry=url, to_version=9)
     for more, why in (
-        ({"column": "nothing"}, "no one column"),
+        ({"column": "nothing"}, "exactly one column"),
         ({"column": "key"}, "is string"),
         ({"mode": "PERMISSIVE"}, "no mode"),
         ({"wire": "confluent-header"}, "name their column"),

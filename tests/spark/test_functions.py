@@ -250,7 +250,7 @@ def test_columns_that_do_not_fit_fail_on_the_driver(spark: SparkSession, three: 
         with pytest.raises(EncodeError, match=message):
             to_registry(spark.createDataFrame([], columns), subject="numbers", registry=three.url)
     three.add("words", "string")
-    with pytest.raises(Invalid, match="name the one column"):
+    with pytest.raises(Invalid, match="name the column"):
         to_registry(spark.createDataFrame([], "a string, b string"), subject="words", registry=three.url)
 
 
@@ -282,7 +282,7 @@ def test_wrong_arguments_fail_on_the_driver(spark: SparkSession, three: LocalReg
         from_registry(raw, "row", subject=SUBJECT, registry=three.url)
     with (
         SchemaRegistryClient(three.url) as client,
-        pytest.raises(Invalid, match="a SchemaRegistryClient cannot travel"),
+        pytest.raises(Invalid, match="a SchemaRegistryClient cannot be sent to workers"),
     ):
         from_registry(raw, subject=SUBJECT, registry=client)  # type: ignore[call-overload]  # on purpose
     three.add("tree", {"type": "record", "name": "T", "fields": [{"name": "next", "type": ["null", "T"]}]})

@@ -161,7 +161,7 @@ def test_the_first_file(registry: LocalRegistry, tmp_path: Path, monkeypatch: py
     known = run_command("init", "--kafka", "b:1", "--topic", "orders", "--registry", registry.url)
     assert "orders-value: Avro, newest version 1" in known.stderr
     assert load_config("pipeline.toml").source.topics == ("orders",)
-    assert "is there already" in run_command("init", "--path", "x", "--subject", "s", code=2).stderr
+    assert "already exists" in run_command("init", "--path", "x", "--subject", "s", code=2).stderr
     unknown = run_command(
         "init", "--force", "--kafka", "b:1", "--topic", "x", "--registry", registry.url, "--kind", "delta"
     )

@@ -185,7 +185,7 @@ def test_what_others_have_there_stays(pair: Pair) -> None:
     pair.here.delete("/subjects/mine-b/versions/1?permanent=true")
     start_exporter(pair, "intruder", subjects=["mine-*"])
     wait_for(lambda: status(pair, "intruder")["state"], "ERROR")
-    assert "version 1 there" in status(pair, "intruder")["trace"]
+    assert "version 1 of the target" in status(pair, "intruder")["trace"]
     assert pair.there.get("/subjects/mine-a/versions/1").json()["id"] == own
     assert pair.there.get("/subjects/mine-b/versions").json() == [1]
     assert pair.there.get("/mode/mine-b").status_code == 404

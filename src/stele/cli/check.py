@@ -47,6 +47,20 @@ ReferenceOption = Annotated[
     ),
 ]
 
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE. Default: the policy"
+        " of the subject or of schemas.toml."
+    ),
+]
+RulesetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Ruleset of the format. NAME@VERSION fixes its version. Default: the default ruleset of the format."
+    ),
+]
+
 
 @expand_dataclass
 def check(
@@ -60,19 +74,8 @@ def check(
         str | None,
         typer.Option(help="Compare with this subject of the registry.", autocompletion=complete_subject),
     ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE. Default: the policy"
-            " of the subject or of schemas.toml."
-        ),
-    ] = None,
-    ruleset: Annotated[
-        str | None,
-        typer.Option(
-            help="Ruleset of the format. NAME@VERSION fixes its version. Default: the default ruleset of the format."
-        ),
-    ] = None,
+    policy: PolicyOption = None,
+    ruleset: RulesetOption = None,
     undecided: Annotated[
         WhenUndecided, typer.Option(help="What to do if no rule can decide. If allowed, it is a warning.")
     ] = WhenUndecided.REFUSE,

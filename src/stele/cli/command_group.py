@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import UserDict
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -86,7 +87,13 @@ def load_command(name: str, entry: CommandEntry) -> Any:
         command = typer.main.get_command(single)
     for each in _walk_commands(command):
         _name_values(each)
+        each.help = _join_lines(each.help or "")
     return command
+
+
+def _join_lines(text: str) -> str:
+    """Return a help text with each paragraph on one line, so that it is wrapped at the width of the terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
 def _no_type(*_: Any, **__: Any) -> str:

@@ -33,7 +33,7 @@ def format_of(path: Path, *others: Path) -> str:
     """
     schema_format = _SUFFIXES.get(path.suffix.lower())
     if schema_format is None:
-        raise InvalidRequest(f"{path}: the format cannot be distinguished from the suffix; give --format")
+        raise InvalidRequest(f"{path}: unknown suffix; give --format")
     for other in others:
         theirs = _SUFFIXES.get(other.suffix.lower(), schema_format)
         if theirs != schema_format:

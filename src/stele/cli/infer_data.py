@@ -14,19 +14,31 @@ from stele.cli.output import exit_on_error
 from stele.cli.progress import run_audit
 from stele.cli.records import RecordRegistry, ReportOptions, check_registry, spark_session
 
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="json (one document per line), csv, parquet, orc, table, or another format that Spark reads.",
+    ),
+]
+EnumerationsOption = Annotated[
+    int,
+    typer.Option("--enumerations", help="Maximum number of symbols of an enumeration; 0 creates no enumerations."),
+]
+RegisterOption = Annotated[
+    str, typer.Option("--register", help="Subject to register the schema in, if its policy allows it.")
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 if the schema cannot represent some of the data.")
+]
+
 
 @expand_dataclass
 def infer_data(
     data: Annotated[str, typer.Option("--data", help="File, folder or table with the data.")],
     report: ReportOptions,
     registry: RecordRegistry,
-    data_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="json (one document per line), csv, parquet, orc, table, or another format that Spark reads.",
-        ),
-    ] = "json",
+    data_format: FormatOption = "json",
     column: Annotated[
         str | None, typer.Option("--column", help="Column with JSON documents. By default the columns are the fields.")
     ] = None,
@@ -35,21 +47,14 @@ def infer_data(
     ] = "avro",
     name: Annotated[str, typer.Option("--name", help="Full name of the record.")] = "Record",
     texts: Annotated[bool, typer.Option("--texts", help="Leave dates, timestamps and UUIDs in text as text.")] = False,
-    enumerations: Annotated[
-        int,
-        typer.Option("--enumerations", help="Maximum number of symbols of an enumeration; 0 creates no enumerations."),
-    ] = 0,
+    enumerations: EnumerationsOption = 0,
     notes: Annotated[
         bool, typer.Option("--notes/--no-notes", help="Write the statistics of the data into the schema.")
     ] = True,
     sample: Annotated[float, typer.Option("--sample", help="Fraction of the records to read, up to 1.")] = 1.0,
     schema_to: Annotated[Path | None, typer.Option("--schema-to", help="File to write the schema to.")] = None,
-    register: Annotated[
-        str, typer.Option("--register", help="Subject to register the schema in, if its policy allows it.")
-    ] = "",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if the schema cannot represent some of the data.")
-    ] = False,
+    register: RegisterOption = "",
+    strict: StrictOption = False,
 ) -> None:
     """Infer a schema that fits all records, and report how certain each part of it is.
 

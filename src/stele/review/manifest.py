@@ -134,7 +134,7 @@ def _find_fault(folder: Path, manifest: Manifest, subject: str, owner: str) -> s
     if not (folder / entry.file).is_file():
         return f"there is no file {entry.file!r} in the folder"
     if entry.format is None and find_format(entry.file) is None:
-        return f"the format cannot be told from the suffix of {entry.file!r}: set `format`"
+        return f"{entry.file!r} has an unknown suffix: set `format`"
     if owner != subject:
         return f"{entry.file!r} belongs to {owner!r} already: give each subject a file of its own"
     try:

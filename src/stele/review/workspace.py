@@ -111,7 +111,7 @@ def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[
 def _open_file(path: Path, format_name: str | None, workspaces: dict[Path, Workspace]) -> ReviewTarget:
     wanted = format_name or find_format(path)
     if wanted is None:
-        raise InvalidRequest(f"{path}: the format cannot be distinguished from the suffix; give --format")
+        raise InvalidRequest(f"{path}: unknown suffix; give --format")
     if path == STDIN:
         text = decode_text(sys.stdin.buffer.read(), "standard input")
         only = {"-": SchemaFile("-", wanted, text)}

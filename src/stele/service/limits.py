@@ -100,14 +100,14 @@ class Limits(msgspec.Struct, frozen=True):
         who = creator or "callers without a name"
         if self.caller_schemas and usage.versions + len(added) > self.caller_schemas:
             raise QuotaUsedUp(
-                f"{who} has {usage.versions} registered schemas; the limit of one caller (max_caller_schemas) is"
+                f"{usage.versions} schemas are registered by {who}; the limit of one caller (max_caller_schemas) is"
                 f" {self.caller_schemas}: delete some for good"
             )
         length = sum(_measure_text(state, event) for event in added)
         if self.caller_bytes and usage.text_bytes + length > self.caller_bytes:
             raise QuotaUsedUp(
-                f"{who} has {usage.text_bytes} bytes of registered schemas; with {length} more they would pass the"
-                f" limit of one caller (max_caller_bytes), {self.caller_bytes}: delete some for good"
+                f"{usage.text_bytes} bytes of schemas are registered by {who}; with {length} more they would pass"
+                f" the limit of one caller (max_caller_bytes), {self.caller_bytes}: delete some for good"
             )
 
     def check_reference_depth(self, depth: int) -> None:

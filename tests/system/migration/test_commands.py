@@ -130,7 +130,7 @@ def test_topics_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
     """An exported topic can be imported; `-` is standard input or output; equal registries have equal topics."""
     written = stele("export", "topic", "-", "--registry", source.url, "--level", "nobody")
     assert (written.returncode, written.stdout) == (1, source.topic.read_bytes()), written.stderr
-    assert b"lost: 6 keys belong into a topic of their own" in written.stderr
+    assert b"lost: 6 keys need a separate topic" in written.stderr
     store = ["--store", "sqlite:///t.db"]
     keys = ["--keys", str(source.keys)]
     read = stele("import", "topic", "-", *keys, *store, standard_input=written.stdout)

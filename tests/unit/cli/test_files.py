@@ -61,7 +61,7 @@ def test_standard_input() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("binary.avsc", "not UTF-8"), (".", "the suffix tells no format"), ("nothing.avsc", "No such file or directory")],
+    [("binary.avsc", "not UTF-8"), (".", "unknown suffix"), ("nothing.avsc", "No such file or directory")],
 )
 def test_wrong_files(folder: Path, name: str, message: str) -> None:
     """An error about a file that cannot be read as text names the file once, with the reason."""
@@ -74,7 +74,9 @@ def test_wrong_files(folder: Path, name: str, message: str) -> None:
 def test_which_of_several(folder: Path) -> None:
     """An error of a command that reads several schemas names the one that it is about."""
     good, broken = str(folder / "good.avsc"), str(folder / "broken.avsc")
-    assert f"{broken} is no avro schema: line 1" in RUN.invoke(app, ["check", good, "--against", broken]).stderr
+    assert (
+        f"{broken} is not a valid avro schema: line 1" in RUN.invoke(app, ["check", good, "--against", broken]).stderr
+    )
     assert f"{broken}:1:2: MALFORMED_SCHEMA" in RUN.invoke(app, ["check", broken, "--against", good]).stdout
     assert "the old schema (broken.avsc)" in RUN.invoke(app, ["diff", broken, good]).stderr
     assert "the new schema (broken.avsc)" in RUN.invoke(app, ["diff", good, broken]).stderr

@@ -78,7 +78,7 @@ def test_strangers_are_asked_who_they_are() -> None:
     message = refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0")
     assert message == (
         "error: 0.0.0.0 can be reached from other machines without authentication: set `authentication`, or"
-        " `insecure` if something else keeps strangers out\n"
+        " `insecure` if something else protects it\n"
     )
     own = ["--listen", f"pravega={free_port()}", "--authentication", "pravega:none", "--authentication", "keys"]
     assert "0.0.0.0 (pravega) can be" in refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0", *own)
@@ -87,8 +87,8 @@ def test_strangers_are_asked_who_they_are() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--authentication", "basik"], "'basik' is none of none, basic, keys, oidc, mtls; did you mean 'basic'?"),
-        (["--authentication", "cncf:basic"], "'cncf:basic' is about 'cncf', which has no port of its own (listen)"),
+        (["--authentication", "basik"], "'basik' is not one of none, basic, keys, oidc, mtls; did you mean 'basic'?"),
+        (["--authentication", "cncf:basic"], "'cncf:basic' names 'cncf', which has no port of its own (listen)"),
         (["--authentication", "none", "--authentication", "keys"], "none excludes every other method"),
         (["--authentication", "basic"], "needs the setting password_file"),
         (["--authentication", "oidc"], "the keys of an issuer must be fetched by https, not from ''"),

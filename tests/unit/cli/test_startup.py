@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,14 @@ def test_a_server_loads_no_optional_part() -> None:
 
 
 ENTRIES = {name: entry for panel in COMMANDS.values() for name, entry in panel.items()}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_paragraphs_of_the_help_are_wrapped_by_the_terminal(name: str) -> None:
+    """A paragraph of a help text has no line breaks of its own: a narrow terminal would break its lines twice."""
+    command = load_command(name, ENTRIES[name])
+    for each in [command, *getattr(command, "commands", {}).values()]:
+        assert not re.search(r"[^\n]\n[^\n]", each.help), each.help
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -89,7 +89,7 @@ def test_nobody_answers() -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: no registry answers at http://127.0.0.1:1: ")
     assert "http://127.0.0.1:2: " in done.stderr
-    assert "is no address of a registry" in run("--registry", "127.0.0.1:8081").stderr
+    assert "is not the address of a registry" in run("--registry", "127.0.0.1:8081").stderr
 
 
 def test_figures_about_requests() -> None:

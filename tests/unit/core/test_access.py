@@ -201,17 +201,17 @@ def test_lines_and_their_rules(line: str, rule: AccessRule) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("allow user:ann writer", "is no rule"),
-        ("permit user:ann writer registry", "is no rule"),
-        ("allow ann writer registry", "is no principal"),
-        ("allow user: writer registry", "is no principal"),
+        ("allow user:ann writer", "is not a rule"),
+        ("permit user:ann writer registry", "is not a rule"),
+        ("allow ann writer registry", "is not a principal"),
+        ("allow user: writer registry", "is not a principal"),
         ("allow user:ann writter registry", "did you mean 'writer'"),
         ("allow user:ann writer topic orders", "nothing a rule can be about"),
         ("allow user:ann writer subject", "nothing a rule can be about"),
         ("allow user:ann writer key main in team", "nothing a rule can be about"),
         ('allow user:ann writer subject "orders', "double quote"),
         ('allow user:ann writer subject ""', "needs a name"),
-        ("allow user:ann writer registry from example.org", "is no address"),
+        ("allow user:ann writer registry from example.org", "is not an address"),
     ],
 )
 def test_wrong_lines_are_refused_with_a_sentence(line: str, sentence: str) -> None:

@@ -286,7 +286,7 @@ def test_an_import_may_say_when() -> None:
     box.register(S, "b", schema_id=2, version_number=2)
     assert [queries.get_version(box.state, S, number).at for number in (1, 2)] == [5, 1000 + box.state.seq]
     for wrong in (-1, 2**56):
-        with pytest.raises(InvalidRequest, match="is no time"):
+        with pytest.raises(InvalidRequest, match="is not a time"):
             box.register(S, "c", schema_id=3, version_number=3, at=wrong)
     assert queries.get_version(load_state(dump_state(box.state)), S, 1).at == 5
 

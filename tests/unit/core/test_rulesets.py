@@ -38,7 +38,7 @@ def test_names_split(text: str, parts: tuple[str, int | None]) -> None:
 @pytest.mark.parametrize("text", ["a@", "a@0", "a@01", "a@-1", "a@x", "a@²", "@1", "a@1 ", "a@" + "9" * 5000])
 def test_what_is_no_version_is_refused(text: str) -> None:
     """An @ without a plain number after it, or without a name before it, is refused."""
-    with pytest.raises(UnknownRuleset, match="names no ruleset"):
+    with pytest.raises(UnknownRuleset, match="is not a ruleset"):
         split_ruleset(text)
 
 

@@ -170,9 +170,9 @@ WRONG = {
     b'{"key":"nonsense","value":null}': "line 2: the key is not",
     b'{"key":{"keytype":"SCHEMA","subject":"s","magic":7},"value":null}': "magic 7",
     b'{"key":{"keytype":"SCHEMA","subject":"s","magic":1},"value":null}': "line 2: the key of a schema needs",
-    b'{"key":{"keytype":"MODE","magic":0,"seq":1},"value":null}': "line 2: the key has one of seq and node",
+    b'{"key":{"keytype":"MODE","magic":0,"seq":1},"value":null}': "line 2: the key needs either both seq and node",
     b'{"key":{"keytype":"SCHEMA","subject":"s","version":1,"magic":1},"value":'
-    b'{"subject":"s","version":1,"id":0,"schema":"x"}}': "line 2: 0 is no id",
+    b'{"subject":"s","version":1,"id":0,"schema":"x"}}': "line 2: 0 is not the id",
     b'{"key":' + b'{"a":' * 100_000: "line 2: ",
     b'{"keytype":"MODE","magic":0}\t{"x":' + b"[" * 100_000: "line 2: the value is not .*nested too deeply",
     b'{"keytype":"MODE","magic":0}\t{"mode":"\xff"}': "line 2: the value is not",

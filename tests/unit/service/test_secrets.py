@@ -225,8 +225,8 @@ async def test_another_history_is_no_resealed_one() -> None:
     [
         ("file:/nowhere/key", "cannot be read"),
         ("env:STELE_NO_SUCH_KEY", "is not set"),
-        ("vault", "is none of"),
-        ("kms:aws-kms", "is none of"),
+        ("vault", "must be one of"),
+        ("kms:aws-kms", "must be one of"),
     ],
 )
 def test_a_missing_key_is_named(source: str, reason: str) -> None:

@@ -93,7 +93,7 @@ async def test_a_full_disk_is_said_until_there_is_room(
     pages = writer.execute("PRAGMA page_count").fetchone()[0]
     writer.execute(f"PRAGMA max_page_count = {pages}")
     for number in range(3):
-        with pytest.raises(StoreError, match="no room left"):
+        with pytest.raises(StoreError, match="no space left"):
             await put(registry, record(*(f"field_{number}_{i}" for i in range(2000))))
     await asyncio.sleep(1.2)
     assert registry.write_failure is not None
@@ -115,7 +115,7 @@ async def test_an_empty_file_beside_traces_is_no_new_registry(node: Opener, tmp_
     file.unlink()
     if left == "empty file":
         file.touch()
-    with pytest.raises(DamagedLog, match=r"there was one: .*log\.db\.mark is still there"):
+    with pytest.raises(DamagedLog, match=r"missing or empty, but .*log\.db\.mark still exists"):
         await node()
     (tmp_path / "log.db.mark").unlink()
     await node()
@@ -300,7 +300,7 @@ async def test_a_write_that_a_newer_release_overtook() -> None:
     await put(registry, record("first"))
     head = await log.head()
     registry._log = _OvertakenLog(log._store)
-    with pytest.raises(NewerLog, match=f"Record {head + 1} of the log is of a newer release"):
+    with pytest.raises(NewerLog, match=f"Record {head + 1} of the log was written by a newer release"):
         await put(registry, record("first", "second"))
     with pytest.raises(NewerLog, match="does not know the event 'Archived'"):
         await registry.read_log(head, 1)

@@ -30,7 +30,7 @@ def test_names_of_options_may_have_any_case() -> None:
         ({**HOME, "tabel": "versions"}, "no option tabel"),
         ({**HOME, "table": "schemas"}, "table is one of"),
         ({**HOME, "asOf": "-1"}, "asOf is a whole number"),
-        ({**HOME, "table": "usage", "asOf": "3"}, "asOf is for the other tables"),
+        ({**HOME, "table": "usage", "asOf": "3"}, "cannot be read with asOf"),
         ({**HOME, "startingSeq": "earliest"}, "or latest"),
         ({**HOME, "patience": "9" * 19}, "patience is a whole number"),
     ],

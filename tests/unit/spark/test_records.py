@@ -110,7 +110,7 @@ def test_columns_may_be_named() -> None:
     assert [target.name for target in both.targets] == ["acme.Order", "other-value"]
     with pytest.raises(Invalid, match="newest versions"):
         plan_read(SNAPSHOT, ["acme.Order"], 1)
-    with pytest.raises(Invalid, match="no subjects"):
+    with pytest.raises(Invalid, match="no subject given"):
         plan_read(SNAPSHOT, [])
 
 

@@ -261,7 +261,7 @@ def test_both_engines_with_types_for_spark() -> None:
         (LIST, 33, "recursion is a number of levels"),
         (LIST, True, "recursion is a number of levels"),
         (record(("r", "R")), 3, "has no value that ends"),
-        (record(*((f"f{i}", ["null", "R"]) for i in range(3))), 20, "ask for fewer levels"),
+        (record(*((f"f{i}", ["null", "R"]) for i in range(3))), 20, "choose fewer levels"),
         (LIST, 32, ""),
     ],
 )

@@ -107,7 +107,7 @@ def test_schemas_of_other_formats_are_of_no_use() -> None:
     lookup = SchemaLookup(pin_schemas(PINNED, "s"), lambda: fake)
     with pytest.raises(DataError, match="its format is JSON"):
         lookup(9)
-    with pytest.raises(DataError, match="no Avro schema"):
+    with pytest.raises(DataError, match="not a valid Avro schema"):
         lookup(6)
 
 
@@ -145,12 +145,12 @@ def test_a_process_opens_one_client_for_one_function() -> None:
         get_client(partial(FakeRegistry))
     assert get_client(connect) is not first
     assert len(clients) == 2
-    with pytest.raises(Invalid, match="a FakeRegistry cannot travel"):
+    with pytest.raises(Invalid, match="a FakeRegistry cannot be sent to workers"):
         as_picklable(FakeRegistry())  # type: ignore[arg-type]  # on purpose
 
 
 class _ClosedTransport(httpx.BaseTransport):
-    """A transport that returns no subjects, and counts how often it is closed."""
+    """A transport that returns no subject given, and counts how often it is closed."""
 
     closings = 0
 

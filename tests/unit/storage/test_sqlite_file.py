@@ -193,9 +193,9 @@ async def test_full_disk(tmp_path: Path) -> None:
     writer = log._writer._connection
     pages = writer.execute("PRAGMA page_count").fetchone()[0]
     writer.execute(f"PRAGMA max_page_count = {pages + 2}")
-    with pytest.raises(StoreError, match="no room left on its disk; nothing was written"):
+    with pytest.raises(StoreError, match="no space left on its disk; nothing was written"):
         await log.append(3, [b"small", os.urandom(100_000)])
-    with pytest.raises(StoreError, match="no room left"):
+    with pytest.raises(StoreError, match="no space left"):
         await log.save_snapshot(3, os.urandom(100_000))
     assert await log.head() == 3
     writer.execute("PRAGMA max_page_count = 1000000")

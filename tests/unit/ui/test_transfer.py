@@ -186,7 +186,7 @@ def test_sizes_are_bounded(server: httpx.Client, dump: bytes, monkeypatch: pytes
         assert "stele import" in problem["message"]
     monkeypatch.setattr(dumps, "MOST_VERSIONS", 3)
     (problem,) = send(server, "transfer", text=dump.decode())["problems"]
-    assert "pages take 3" in problem["message"]
+    assert "pages can take 3" in problem["message"]
 
 
 def test_a_file_that_no_form_can_carry_names_the_command(dump: bytes) -> None:

@@ -41,7 +41,7 @@ def test_empty_payload_is_a_frame() -> None:
         (b"\x00\x00\x00\x01", "too few"),
         (b'{"a":1}', "magic byte"),
         (b"\x01\x00\x00\x00\x01x", "magic byte"),
-        (b"\x00\xff\xff\xff\xffx", "no schema id"),
+        (b"\x00\xff\xff\xff\xffx", "not a schema id"),
     ],
 )
 def test_unframe_refuses_what_is_no_frame(data: bytes, why: str) -> None:
@@ -53,7 +53,7 @@ def test_unframe_refuses_what_is_no_frame(data: bytes, why: str) -> None:
 @pytest.mark.parametrize("schema_id", [-1, 2**31])
 def test_frame_refuses_ids_no_client_could_read(schema_id: int) -> None:
     """Ids outside int32 are refused, because clients would read them as other ids."""
-    with pytest.raises(FrameError, match="no schema id"):
+    with pytest.raises(FrameError, match="not a schema id"):
         confluent.frame(schema_id, b"")
 
 

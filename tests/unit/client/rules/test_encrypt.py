@@ -167,10 +167,10 @@ def test_another_writer_was_faster() -> None:
     ("params", "why"),
     [
         ({"encrypt.kek.name": ""}, "names a KEK"),
-        ({"encrypt.dek.algorithm": "ROT13"}, "is none of"),
-        ({"encrypt.dek.expiry.days": "-1"}, "no number of days"),
-        ({"encrypt.dek.expiry.days": "²"}, "no number of days"),
-        ({"encrypt.kms.key.id": ""}, "to make it"),
+        ({"encrypt.dek.algorithm": "ROT13"}, "must be one of"),
+        ({"encrypt.dek.expiry.days": "-1"}, "must be a number of days"),
+        ({"encrypt.dek.expiry.days": "²"}, "must be a number of days"),
+        ({"encrypt.kms.key.id": ""}, "to create it"),
         ({"encrypt.kms.type": "no-kms"}, "no driver for the KMS type 'no-kms'"),
     ],
 )

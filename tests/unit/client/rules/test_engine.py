@@ -101,7 +101,7 @@ def test_failures() -> None:
         write_value(subject_with(rule("fail")))
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert pickle.loads(pickle.dumps(caught.value)).rule == "fail"
-    with pytest.raises(RuleFailed, match="nothing"):
+    with pytest.raises(RuleFailed, match="the result is empty"):
         write_value(subject_with(rule("none")))
     with pytest.raises(RuleFailed, match="the condition does not hold: y"):
         write_value(subject_with(rule("y", kind="CONDITION")))

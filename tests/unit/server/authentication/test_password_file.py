@@ -166,7 +166,7 @@ def test_a_user_stands_in_one_file(tmp_path: Path) -> None:
     """A user in both files is refused, since the name would have two passwords."""
     (tmp_path / "users").write_text(bcrypt_line("ann", "one"))
     (tmp_path / "acl").write_text(f"ann:{pravega_hash('two')}:*,READ\n")
-    with pytest.raises(InvalidRequest, match="ann is a user of password_file and of pravega_acl"):
+    with pytest.raises(InvalidRequest, match="ann is a user in password_file and in pravega_acl"):
         UserFiles(tmp_path / "users", None, tmp_path / "acl")
 
 

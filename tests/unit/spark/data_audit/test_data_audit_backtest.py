@@ -101,7 +101,7 @@ def test_census_verdicts() -> None:
             True,
             (
                 "safe to delete: no record here needs it; it is the newest version, which readers and writers take "
-                "unless told otherwise"
+                "by default"
             ),
         ),
     ]
