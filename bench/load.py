@@ -209,7 +209,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def apart(url: str, way: Way) -> Loaded:
+def load_in_child(url: str, way: Way) -> Loaded:
     """Run `load` in a new process."""
     flags = [*(["--snapshot"] if way.snapshot else []), *([] if way.checked else ["--unchecked"])]
     arguments = [sys.executable, "-m", "bench.load", "--load", url, *flags]
@@ -228,7 +228,7 @@ def measure(shape: Shape, folder: Path, rounds: int) -> Iterator[Row]:
         loads: dict[Way, list[Loaded]] = {way: [] for way in WAYS}
         for _ in range(rounds):
             for way, runs in loads.items():
-                runs.append(apart(url, way))
+                runs.append(load_in_child(url, way))
     used = {way: statistics.median(loaded.processor for loaded in runs) for way, runs in loads.items()}
     for way, runs in loads.items():
         seconds, processor, each = (statistics.median(figures) for figures in zip(*runs, strict=True))

@@ -35,7 +35,7 @@ import numpy as np
 import uvloop
 from bench.hot_paths import never_seen, post, schema_text
 from bench.http_load import cpu_seconds, run_clients
-from bench.load import Shape, Way, apart, fill
+from bench.load import Shape, Way, fill, load_in_child
 from bench.report import RESULTS, Row, report
 from bench.stores import running_nodes, spread
 from tests.support.database_process import data_folder
@@ -129,7 +129,7 @@ def open_far_store(kind: str, relay: SlowRelay) -> Iterator[str]:
         yield server.url(server.create_database()).replace(f":{server.port}/", f":{relay.port}/")
 
 
-class Asked(NamedTuple):
+class TimedRequest(NamedTuple):
     """A kind of request, and a function that sends one and reads its answer."""
 
     name: str
@@ -144,14 +144,14 @@ def _exchange(connection: http.client.HTTPConnection, method: str, path: str, bo
 
 
 _ASKED: Final = (
-    Asked(
+    TimedRequest(
         "register",
         lambda connection, n: _exchange(
             connection, "POST", "/subjects/far/versions", json.dumps({"schema": schema_text(0, f"number {n}")})
         ),
     ),
-    Asked("latest", lambda connection, n: _exchange(connection, "GET", "/subjects/far/versions/latest")),
-    Asked("by id", lambda connection, n: _exchange(connection, "GET", f"/schemas/ids/{n % 5 + 1}")),
+    TimedRequest("latest", lambda connection, n: _exchange(connection, "GET", "/subjects/far/versions/latest")),
+    TimedRequest("by id", lambda connection, n: _exchange(connection, "GET", f"/schemas/ids/{n % 5 + 1}")),
 )
 
 
@@ -235,7 +235,7 @@ def study_memory(folder: Path) -> tuple[dict[str, float], list[Row]]:
         if not file.exists():
             asyncio.run(fill(f"sqlite:///{file}", shape))
         for from_snapshot in (True,) if shape in LARGE else (True, False):
-            loaded = apart(f"sqlite:///{file}", Way(from_snapshot, checked=True))
+            loaded = load_in_child(f"sqlite:///{file}", Way(from_snapshot, checked=True))
             loads[shape, from_snapshot] = loaded.bytes_each * shape.subjects * shape.versions, loaded.processor
     rows = [(shape.subjects * shape.versions, shape.subjects) for shape in FITTED]
     model = dict(

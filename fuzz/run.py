@@ -92,7 +92,7 @@ def supervise_target(name: str, engine: str, seconds: float, seed: int) -> dict[
     while turn == 0 or end - time.monotonic() > 1:
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             left = max(end - time.monotonic(), 1.0)
-            death = _one_process(name, engine, left, seed + turn, Path(folder))
+            death = _run_worker(name, engine, left, seed + turn, Path(folder))
             _add_figures(total, Path(folder) / STATS)
             if death:
                 total["failures"][death] = total["failures"].get(death, 0) + 1
@@ -106,7 +106,7 @@ def supervise_target(name: str, engine: str, seconds: float, seed: int) -> dict[
     return total
 
 
-def _one_process(name: str, engine: str, seconds: float, seed: int, folder: Path) -> str:
+def _run_worker(name: str, engine: str, seconds: float, seed: int, folder: Path) -> str:
     """Run a worker to its end. Returns '' or how it died, and keeps its last input."""
     script = [sys.executable, str(Path(__file__).resolve()), "--target", name, "--engine", engine]
     process = subprocess.Popen(

@@ -97,7 +97,7 @@ def follow(http: httpx.Client, client: httpx.Client, url: str, box: RegistryBox)
         add(http, "default", "later", "AVRO", record("D"), isDraft=True)
     position = replicator.source.wait_for_changes("", 0).position
     assert replicator.synchronize()[:4] == (5, 0, 0, 0)
-    there = {(row.namespace, row.subject): row for row in replicator.target.read_there(None, ())}
+    there = {(row.namespace, row.subject): row for row in replicator.target.read_target_versions(None, ())}
     assert set(there) == {("", "a/b c"), ("", "api"), ("", "user"), ("team", "m")}
     assert there["", "user"].references[0].place == ("team", "m")
     assert (there["", "api"].format, there["", "api"].custom_format) == ("opaque", "OPENAPI")
@@ -115,14 +115,14 @@ def follow(http: httpx.Client, client: httpx.Client, url: str, box: RegistryBox)
     changes = replicator.source.wait_for_changes(position, 0)
     assert changes.subjects is None
     assert replicator.synchronize()[:2] == (1, 1)
-    after = {row.subject: row.uid for row in replicator.target.read_there(None, ())}
+    after = {row.subject: row.uid for row in replicator.target.read_target_versions(None, ())}
     assert after["user"] != before
     # One version disabled, another one deleted.
     path = artifact_path("default", "a/b c") + "/versions"
     http.put(f"{path}/1.0/state", json={"state": "DISABLED"}).raise_for_status()
     assert replicator.source.wait_for_changes(changes.position, 0).subjects is None
     assert replicator.synchronize().removed == 1
-    states = [row.state for row in replicator.target.read_there(None, ()) if row.subject == "a/b c"]
+    states = [row.state for row in replicator.target.read_target_versions(None, ()) if row.subject == "a/b c"]
     assert sorted(states) == [ReplicaState.ACTIVE, ReplicaState.DELETED]
     http.delete(f"{path}/1.1").raise_for_status()
     assert replicator.synchronize().removed == 1

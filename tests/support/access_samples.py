@@ -265,7 +265,7 @@ NATIVE: dict[str, Sample] = {
     "show_usage": Sample(),
     "record_usage": Sample(body=_CENSUS),
     "forget_usage": Sample(),
-    "foresee_deletion": Sample(),
+    "preview_deletion": Sample(),
     "show_history": Sample(),
     "show_lifelines": Sample(),
     "show_matrix": Sample(),

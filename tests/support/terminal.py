@@ -19,7 +19,7 @@ _KEPT: Final = ("JAVA_HOME", "SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS", "LD_LIB
 """Variables of this process that the shell has, too: where Java is, and how tests start it."""
 
 
-class Shown(NamedTuple):
+class TerminalOutput(NamedTuple):
     """Output of some commands in a terminal.
 
     Attributes:
@@ -76,28 +76,28 @@ class Terminal:
         self._shell.delaybeforesend = None
         self._shell.expect(_PROMPT)
 
-    def type(self, lines: str, *, seconds: float = 180.0) -> Shown:
+    def type(self, lines: str, *, seconds: float = 180.0) -> TerminalOutput:
         """Type lines, each when the shell shows a prompt, and return the output of their commands."""
         raw = ""
         for line in lines.splitlines():
             self._send(line)
             if self._shell.expect([_PROMPT, _CONTINUED], timeout=seconds) == 0:
                 raw += self._shell.before
-        return Shown(raw, int(self._shell.match[1]))
+        return TerminalOutput(raw, int(self._shell.match[1]))
 
-    def start(self, line: str, until: str, *, seconds: float = 180.0) -> Shown:
+    def start(self, line: str, until: str, *, seconds: float = 180.0) -> TerminalOutput:
         """Type a command that keeps running, and return its output up to and including the text `until`."""
         self._send(line)
         self._shell.expect_exact(until, timeout=seconds)
-        return Shown(self._shell.before + self._shell.after)
+        return TerminalOutput(self._shell.before + self._shell.after)
 
-    def interrupt(self) -> Shown:
+    def interrupt(self) -> TerminalOutput:
         """Press Ctrl-C, and return what the command prints before it ends."""
         self._shell.sendintr()
         self._shell.expect(_PROMPT)
-        return Shown(self._shell.before, int(self._shell.match[1]))
+        return TerminalOutput(self._shell.before, int(self._shell.match[1]))
 
-    def assert_fits(self, screen: Shown) -> None:
+    def assert_fits(self, screen: TerminalOutput) -> None:
         """Assert that no line is longer than the terminal is wide, and that no line is cut with `…`."""
         long = [line for line in screen.lines if len(line) > self.columns]
         assert not long, f"longer than {self.columns} columns: {long}"

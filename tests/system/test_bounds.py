@@ -75,7 +75,7 @@ def memory_of(server: Running) -> int:
     return pages * resource.getpagesize()
 
 
-def closed_for(server: Running, reason: str) -> float:
+def count_closed_connections(server: Running, reason: str) -> float:
     """Return how many connections the server closed for a reason."""
     text = call(f"{server.url}/metrics").body
     lines = [
@@ -96,14 +96,14 @@ def closed_for(server: Running, reason: str) -> float:
 )
 def test_a_long_head_is_refused(server: Running, head: list[bytes]) -> None:
     """Header bytes and header fields beyond the bounds get 431 and a closed connection, and take no memory."""
-    before, closed = memory_of(server), closed_for(server, "header_size")
+    before, closed = memory_of(server), count_closed_connections(server, "header_size")
     sent = b"POST /subjects/s HTTP/1.1\r\nHost: x\r\n" + b"".join(head)  # a connection has three seconds for its head
     with watch_answers(server), connect(server) as connection:
         with suppress(ConnectionResetError, BrokenPipeError):
             connection.sendall(sent)
         assert read_all(connection)[:12] in (b"HTTP/1.1 431", b"")
     assert memory_of(server) - before < 100_000_000
-    assert closed_for(server, "header_size") == closed + 1
+    assert count_closed_connections(server, "header_size") == closed + 1
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_long_head_is_refused(server: Running, head: list[bytes]) -> None:
 )
 def test_half_sent_requests_end(server: Running, sent: bytes, status: bytes, reason: str) -> None:
     """A connection without a complete request is closed after its time limit, even if bytes keep arriving."""
-    closed = closed_for(server, reason)
+    closed = count_closed_connections(server, reason)
     with connect(server) as connection:
         connection.sendall(sent)
         began = time.monotonic()
@@ -133,7 +133,7 @@ def test_half_sent_requests_end(server: Running, sent: bytes, status: bytes, rea
                     with suppress(ConnectionResetError, BrokenPipeError):  # the answer has arrived meanwhile
                         connection.sendall(b" ")
         assert data[:12] == status
-    assert closed_for(server, reason) == closed + 1
+    assert count_closed_connections(server, reason) == closed + 1
 
 
 def test_an_idle_connection_ends(server: Running) -> None:
@@ -164,7 +164,7 @@ def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
                 connections.append(connection)
                 if number % 2:
                     connection.sendall(b"POST /subjects/s HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
-        assert closed_for(running, "made_room") > 200
+        assert count_closed_connections(running, "made_room") > 200
     finally:
         for connection in connections:
             connection.close()

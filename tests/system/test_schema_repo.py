@@ -13,7 +13,7 @@ import pytest
 from tests.support.server_process import call, serving
 
 
-class Told(NamedTuple):
+class TextAnswer(NamedTuple):
     """Status, media type and text of an answer."""
 
     status: int
@@ -21,16 +21,16 @@ class Told(NamedTuple):
     text: str
 
 
-def ask(url: str, method: str = "GET", text: str | None = None, form: dict[str, str] | None = None) -> Told:
+def ask(url: str, method: str = "GET", text: str | None = None, form: dict[str, str] | None = None) -> TextAnswer:
     """Send a request with a schema or a form, and return the answer."""
     data = urllib.parse.urlencode(form).encode() if form is not None else None if text is None else text.encode()
     content_type = "application/x-www-form-urlencoded" if form is not None else "text/plain"
     request = urllib.request.Request(url, data, {"Content-Type": content_type}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
-            return Told(answer.status, answer.headers.get_content_type(), answer.read().decode())
+            return TextAnswer(answer.status, answer.headers.get_content_type(), answer.read().decode())
     except urllib.error.HTTPError as error:
-        return Told(error.code, error.headers.get_content_type(), error.read().decode())
+        return TextAnswer(error.code, error.headers.get_content_type(), error.read().decode())
 
 
 def test_both_dialects_are_mounted(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.support.doc_pages import PAGE_ADDRESS, Step, list_steps
 from tests.support.examples import PROFILE
 from tests.support.fork_server import can_fork, get_fork_server
 from tests.support.server_process import call, free_port
-from tests.support.terminal import Shown, Terminal, open_terminals
+from tests.support.terminal import Terminal, TerminalOutput, open_terminals
 from tests.unit.review.folders import MONEY, write_files
 
 pytestmark = pytest.mark.timeout(1200)
@@ -68,7 +68,7 @@ def read_steps(page: str, until: str) -> list[Step]:
     return list(list_steps((DOCS / page).read_text(encoding="utf-8").split(f"## {until}\n")[0]))
 
 
-def follow(terminal: Terminal, step: Step, address: str, seconds: float = 180.0) -> Shown:
+def follow(terminal: Terminal, step: Step, address: str, seconds: float = 180.0) -> TerminalOutput:
     """Type a block of a page and return its output.
 
     Asserts that it ends with the exit code and the output of the page, and fits the terminal.
@@ -200,7 +200,7 @@ def test_back_up_break_restore(tmp_path: Path, succeed: Success, forks: bool) ->
         assert "has a wrong checksum" in damaged.text
         assert "first-value 1 1" in damaged.text
         refused = server.type(f"stele serve --store {store} --port 0")
-        server.assert_fits(Shown(refused.raw.partition("\n")[2]))  # without the line with the address
+        server.assert_fits(TerminalOutput(refused.raw.partition("\n")[2]))  # without the line with the address
         assert refused.code == 2
         assert "is damaged. Going on could give ids out twice: restore the newest backup" in refused.text
         server.type("rm -f stele.db stele.db-wal stele.db-shm")

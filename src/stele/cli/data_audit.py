@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordOptions:
     """Options that record a census in the registry."""
 
     record: Annotated[
@@ -55,7 +55,7 @@ class Recorded:
 @expand_dataclass
 def census(
     stored: Stored,
-    recorded: Recorded,
+    recorded: RecordOptions,
     report: ReportOptions,
     subject: SubjectsOption = None,
     timestamp: TimeOption = None,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class New:
+class TargetOptions:
     """Subject, version and wire of the new records."""
 
     to_subject: Annotated[str, typer.Option("--to-subject", help="Subject of the new records. Default: the same.")] = ""
@@ -45,7 +45,7 @@ class New:
 
 
 @dataclass(frozen=True)
-class Placed:
+class DestinationOptions:
     """Destination of the new records, and how they are written and verified."""
 
     into: Annotated[
@@ -94,8 +94,8 @@ class Placed:
 @expand_dataclass
 def reencode(
     stored: Stored,
-    new: New,
-    placed: Placed,
+    new: TargetOptions,
+    placed: DestinationOptions,
     report: ReportOptions,
     subject: Annotated[str, typer.Option("--subject", help="Subject of the records.")],
 ) -> None:
@@ -122,7 +122,7 @@ def reencode(
     raise typer.Exit(0 if answer.is_complete else 1)
 
 
-def _reencode_records(spark: SparkSession, stored: Stored, new: New, subject: str) -> MigratedRecords:
+def _reencode_records(spark: SparkSession, stored: Stored, new: TargetOptions, subject: str) -> MigratedRecords:
     from stele.spark.data_audit import migrate
     from stele.spark.data_audit.stored_records import read_stored
 
@@ -149,8 +149,8 @@ def _reencode_records(spark: SparkSession, stored: Stored, new: New, subject: st
 def _write_records(
     spark: SparkSession,
     stored: Stored,
-    new: New,
-    placed: Placed,
+    new: TargetOptions,
+    placed: DestinationOptions,
     subject: str,
     targets: tuple[OutputTarget, OutputTarget],
 ) -> Migration:

@@ -59,7 +59,7 @@ class _Page(NamedTuple):
     rows: tuple[_SeenRow, ...]
 
 
-class _Seen(NamedTuple):
+class _ListState(NamedTuple):
     """The result of the last check of whole lists; subjects has a digest of all rows of each subject."""
 
     position: str
@@ -80,7 +80,7 @@ class ListWatcher:
     def __init__(self, api: ForeignApi) -> None:
         self._api = api
         self._pages: dict[str, _Page] = {}
-        self._seen: _Seen | None = None
+        self._seen: _ListState | None = None
         self._subjects: dict[str, tuple[list[int], list[int]]] = {}
         self._position = ""
         self._checked = 0.0
@@ -114,7 +114,7 @@ class ListWatcher:
 
     # --- by lists of versions -------------------------------------------------------------------------------------
 
-    def _read_lists(self, now: float) -> _Seen:
+    def _read_lists(self, now: float) -> _ListState:
         """Read both whole lists. Raises `NotFound` for a registry without them.
 
         If each row of the first list shows whether its version is deleted, the list of active versions is not needed.
@@ -151,7 +151,7 @@ class ListWatcher:
             counts.append(count)
         has_ends = is_paged and not is_tagged
         ends = self._digest_ends(tuple(counts)) if has_ends else b""
-        return _Seen(digest.hexdigest(), now, tuple(counts), ends, has_ends, subjects)
+        return _ListState(digest.hexdigest(), now, tuple(counts), ends, has_ends, subjects)
 
     def _read_page(self, path: str) -> _Page:
         known = self._pages.get(path)

@@ -118,7 +118,7 @@ class DumpTarget(ABC):
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def read_there(
+    def read_target_versions(
         self, subjects: Sequence[SubjectName] | None, like: Sequence[ReplicaVersion]
     ) -> list[ReplicaVersion]:
         """Return the versions of the target. Those that equal or replicate an original get the uid of the original."""

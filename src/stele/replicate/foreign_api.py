@@ -31,7 +31,7 @@ _KNOWN_BYTES: Final = 32 * 1024 * 1024
 """Size in bytes of the cache of responses."""
 
 
-class _Known(NamedTuple):
+class _CachedAnswer(NamedTuple):
     tag: str
     answer: httpx.Response
 
@@ -47,7 +47,9 @@ class ForeignApi:
     def __init__(self, client: httpx.Client, url: str) -> None:
         self.url = url.rstrip("/")
         self._client = client
-        self._known: LRUCache[str, _Known] = LRUCache(_KNOWN_BYTES, getsizeof=lambda known: len(known.answer.content))
+        self._known: LRUCache[str, _CachedAnswer] = LRUCache(
+            _KNOWN_BYTES, getsizeof=lambda known: len(known.answer.content)
+        )
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """Return the response to a request for a path or an absolute URL below the base URI.
@@ -83,7 +85,7 @@ class ForeignApi:
             return known.answer
         tag = answer.headers.get("etag", "")
         if tag and len(answer.content) <= _KNOWN_BYTES:
-            self._known[path] = _Known(tag, answer)
+            self._known[path] = _CachedAnswer(tag, answer)
         else:
             self._known.pop(path, None)
         return answer

@@ -72,7 +72,7 @@ class ReplicaTarget(Protocol):
         """Return the URI that is the authority of all versions without another one."""
         ...
 
-    def read_there(
+    def read_target_versions(
         self, subjects: Sequence[SubjectName] | None, like: Sequence[ReplicaVersion]
     ) -> list[ReplicaVersion]:
         """Return its versions in subjects or in all. `like` has the versions that they will be compared with."""

@@ -204,7 +204,7 @@ class Replicator:
         renamed = [rename_version(row, self.scope.renaming) for row in rows]
         self._names_there = {new.place: old.place for old, new in zip(rows, renamed, strict=True)}
         places = None if chosen is None else self._name_places(chosen, renamed)
-        there = {row.uid: row for row in self.target.read_there(places, renamed)}
+        there = {row.uid: row for row in self.target.read_target_versions(places, renamed)}
         renamed, buried = self._find_buried(renamed, there)
         renamed = number_versions(renamed, there)
         fates = self._find_fates(renamed, there, source, target)

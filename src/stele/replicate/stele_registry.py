@@ -181,7 +181,7 @@ class SteleRegistry:
 
     # --- as a target ----------------------------------------------------------------------------------------------
 
-    def read_there(
+    def read_target_versions(
         self, subjects: Sequence[SubjectName] | None, like: Sequence[ReplicaVersion]
     ) -> list[ReplicaVersion]:
         """Return its versions."""

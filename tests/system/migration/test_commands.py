@@ -56,7 +56,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
         yield source
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     """Exit code and output of a command."""
 
     returncode: int
@@ -64,11 +64,11 @@ class Done(NamedTuple):
     stderr: bytes
 
 
-def stele(*words: str, standard_input: bytes | None = None) -> Done:
+def stele(*words: str, standard_input: bytes | None = None) -> CommandResult:
     """Run the command in the present folder."""
     result = RUN.invoke(app, words, input=standard_input)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return Done(result.exit_code, result.stdout_bytes, result.stderr_bytes)
+    return CommandResult(result.exit_code, result.stdout_bytes, result.stderr_bytes)
 
 
 def assert_same(source: Source, url: str) -> None:

@@ -216,7 +216,7 @@ def test_ids_are_not_given_again(there: Box) -> None:
     assert there.http.post("/subjects/new/versions", json={"schema": '"string"'}).json()["id"] == 41
 
 
-class _Dying(httpx.BaseTransport):
+class _FailingTransport(httpx.BaseTransport):
     """A registry that becomes unreachable after some writes."""
 
     def __init__(self, registry: Box, writes: int) -> None:
@@ -241,7 +241,7 @@ def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int, monk
     wanted = replace(
         MANY, configs={"": Config(compatibility_level="FULL")}, modes={"s1": "READONLY"}, max_ids={".": 30}
     )
-    dying = SchemaRegistryClient("http://x", transport=_Dying(there, writes), retry=Retry(rounds=1))
+    dying = SchemaRegistryClient("http://x", transport=_FailingTransport(there, writes), retry=Retry(rounds=1))
     with pytest.raises(registry_writer.ImportInterrupted, match="Run the same import again"):
         registry_writer.apply_import(wanted, dying)
     arrived = len(registry_reader.read_registry(there.client).versions)

@@ -36,7 +36,7 @@ ORDER = {
 }
 
 
-class Kept:
+class RecordingTarget:
     """A target that keeps the files it receives."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def test_25_a_compiler_makes_files_and_a_target_takes_them(tmp_path: Path) -> No
     files = get_compiler("python").compile(json.dumps(ORDER), "AVRO")
     assert list(files) == ["shop/v1/order.py"]
     assert all(isinstance(data, bytes) for data in files.values())
-    target = Kept()
+    target = RecordingTarget()
     publish_sources(files, target, "shop:order:1.0")
     assert target.given == [(files, "shop:order:1.0")]
     publish_sources(files, SourceFolder(tmp_path), "shop/1.0")

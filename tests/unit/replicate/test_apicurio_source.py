@@ -139,7 +139,7 @@ def test_names_states_and_references_arrive(b: RegistryBox, monkeypatch: pytest.
     double.add("default", "off", "1", '"int"', state="DISABLED")
     replicator = Replicator(open_source(double), SteleRegistry(HttpApi(b.client), b.url))
     assert replicator.synchronize()[:3] == (5, 1, 0)  # one of them is soft-deleted
-    there = {row.subject: row for row in replicator.target.read_there(None, ())}
+    there = {row.subject: row for row in replicator.target.read_target_versions(None, ())}
     assert set(there) == {"base/x", "user", "late", "api", "off"}
     assert (there["base/x"].version, there["base/x"].labels) == (1, {"k": "v"})
     assert there["base/x"].uri == f"{AUTHORITY}/groups/team/artifacts/base%2Fx/versions/1.0"
@@ -187,13 +187,13 @@ def test_deletions_and_new_lives(b: RegistryBox) -> None:
     double.add("default", "z", "1", '"int"')
     replicator = Replicator(open_source(double), SteleRegistry(HttpApi(b.client), b.url))
     assert replicator.synchronize().registered == 3
-    before = {(row.subject, row.version): row.uid for row in replicator.target.read_there(None, ())}
+    before = {(row.subject, row.version): row.uid for row in replicator.target.read_target_versions(None, ())}
     double.remove("a", "one")
     double.remove("z")
     double.add("default", "a", "three", '"bytes"')
     double.add("default", "z", "1", '"int"')
     assert replicator.synchronize()[:4] == (2, 2, 1, 0)
-    after = {(row.subject, row.version): row.uid for row in replicator.target.read_there(None, ())}
+    after = {(row.subject, row.version): row.uid for row in replicator.target.read_target_versions(None, ())}
     assert set(after) == {("a", 2), ("a", 4), ("z", 1)}
     assert (after["a", 2], after["z", 1] != before["z", 1]) == (before["a", 2], True)
 
@@ -204,7 +204,7 @@ def test_a_shifted_page_takes_nothing_along(b: RegistryBox) -> None:
     double.add("default", "a", "1", '"int"')
     replicator = Replicator(open_source(double), SteleRegistry(HttpApi(b.client), b.url))
     replicator.synchronize()
-    row = replicator.target.read_there(None, ())[0]
+    row = replicator.target.read_target_versions(None, ())[0]
     assert replicator.source.find_fates([row]) == {row.uid: ReplicaState.ACTIVE}
     double.remove("a")
     double.add("default", "a", "1", '"int"')

@@ -62,7 +62,7 @@ def test_versions_arrive_with_what_they_have(a: RegistryBox, b: RegistryBox, htt
     http.put(f"{GROUP}/far/versions/1$details", json={"format": "Avro/1.12", "schemaurl": "http://else.example/x"})
     replicator = follow(a, b)
     assert replicator.synchronize().registered == 4
-    rows = {(row.namespace, row.subject, row.version): row for row in replicator.target.read_there(None, ())}
+    rows = {(row.namespace, row.subject, row.version): row for row in replicator.target.read_target_versions(None, ())}
     assert set(rows) == {("", "orders", 1), ("g", "raw", 1), ("g", "s", 1), ("g", "s", 2)}
     row = rows["g", "s", 1]
     assert (row.uri, row.authority) == (f"{AUTHORITY}/schemagroups/g/schemas/s/versions/1", AUTHORITY)
@@ -96,13 +96,13 @@ def test_deletions_new_lives_and_replaced_documents(a: RegistryBox, b: RegistryB
     put(http, "t/versions/1", '"string"')
     replicator = follow(a, b)
     replicator.synchronize()
-    uids = {row.subject: row.uid for row in replicator.target.read_there(None, ())}
+    uids = {row.subject: row.uid for row in replicator.target.read_target_versions(None, ())}
     http.delete(f"{GROUP}/s")
     put(http, "s/versions/1", '"string"')
     put(http, "t/versions/1", '"string"', labels={"new": "label"})
     outcome = replicator.synchronize()
     assert (outcome.registered, outcome.removed, outcome.conflicts) == (1, 1, ())
-    after = {row.subject: row.uid for row in replicator.target.read_there(None, ())}
+    after = {row.subject: row.uid for row in replicator.target.read_target_versions(None, ())}
     assert (after["s"] != uids["s"], after["t"]) == (True, uids["t"])
     put(http, "t/versions/1", '"long"')
     outcome = replicator.synchronize()
@@ -165,7 +165,7 @@ def test_a_plain_server_is_enough(b: RegistryBox) -> None:
     version = b.client.version(":.contoso.erp:order")
     assert (version.text, version.version, version.schema_type) == ('{ "type": "object" }', 1, "JSON")
     assert replicator.synchronize().same == 1
-    row = replicator.target.read_there(None, ())[0]
+    row = replicator.target.read_target_versions(None, ())[0]
     assert source.find_fates([row]) == {}
     position = source.wait_for_changes("", 0).position
     assert source.wait_for_changes(position, 0).subjects == frozenset()
@@ -192,5 +192,5 @@ def test_a_lost_page_takes_nothing_along(a: RegistryBox, b: RegistryBox, http: h
     put(http, "s/versions/1", '"string"')
     replicator = follow(a, b)
     replicator.synchronize()
-    row = replicator.target.read_there(None, ())[0]
+    row = replicator.target.read_target_versions(None, ())[0]
     assert replicator.source.find_fates([row]) == {row.uid: ReplicaState.ACTIVE}

@@ -200,7 +200,7 @@ async def test_a_log_as_of_a_moment(urls: tuple[str, str]) -> None:
 async def test_moments_that_there_are_not(source: Log, urls: tuple[str, str], moment: str) -> None:
     """An invalid moment raises an error that names the valid forms."""
     await source.append(0, [b"x"])
-    with pytest.raises(InvalidRequest, match="is not a moment|does not exist"):
+    with pytest.raises(InvalidRequest, match=r"is not a moment|does not exist"):
         await open_past(await open_log(urls[0]), moment)
 
 

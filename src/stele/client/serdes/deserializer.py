@@ -33,7 +33,7 @@ Decode = Callable[[Frame], Any]
 """Turns a record of one schema into a value. Raises `DecodeError` and `FrameError`."""
 
 
-class Given(NamedTuple):
+class ReadCall(NamedTuple):
     """Arguments of one call of a deserializer."""
 
     data: bytes
@@ -66,7 +66,7 @@ class Reading(NamedTuple):
     """Decoder of the records of one schema: `ruled` if rules run, else `plain`."""
 
     plain: Decode | None
-    ruled: Callable[[Frame, Given], Steps[Any]] | None = None
+    ruled: Callable[[Frame, ReadCall], Steps[Any]] | None = None
 
 
 _MADE = {"_readings", "_engine", "_associations"}
@@ -139,7 +139,7 @@ class BaseDeserializer(ABC):
         if reading.plain is not None:
             return reading.plain(frame)
         assert reading.ruled is not None
-        return (yield from reading.ruled(frame, Given(data, topic, field, headers)))
+        return (yield from reading.ruled(frame, ReadCall(data, topic, field, headers)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _MADE}
@@ -199,7 +199,7 @@ class BaseDeserializer(ABC):
 
     def _decode_with_rules(
         self, writer: ResolvedSchema, reader: ResolvedSchema | None, migrations: list[Migration]
-    ) -> Callable[[Frame, Given], Steps[Any]]:
+    ) -> Callable[[Frame, ReadCall], Steps[Any]]:
         engine = self._engine
         stages = self.make_stages(writer, reader, migrating=bool(migrations))
 
@@ -213,7 +213,7 @@ class BaseDeserializer(ABC):
             )
             return stages.finish(value)
 
-        def steps(frame: Frame, call: Given) -> Steps[Any]:
+        def steps(frame: Frame, call: ReadCall) -> Steps[Any]:
             record = yield from self._describe_record(call, stages.type_name(frame))
             return (yield Work(partial(decode, frame, record)))
 
@@ -236,7 +236,7 @@ class BaseDeserializer(ABC):
             named = self._naming(topic, field, type_name)
         return qualify_subject(named, self._context)
 
-    def _describe_record(self, call: Given, type_name: str) -> Steps[RecordContext]:
+    def _describe_record(self, call: ReadCall, type_name: str) -> Steps[RecordContext]:
         try:
             subject = yield from self._find_subject(call.topic, call.field, type_name)
         except InvalidName:  # not every rule needs the subject

@@ -45,7 +45,9 @@ def parse_methods(items: Iterable[str], dialects: Collection[str]) -> Mapping[st
         if colon and dialect not in dialects:
             raise InvalidRequest(f"authentication: {item!r} names {dialect!r}, which has no port of its own (listen)")
         if word not in known:
-            raise InvalidRequest(f"authentication: {word!r} is not one of {', '.join(known)}{suggest_name(word, known)}")
+            raise InvalidRequest(
+                f"authentication: {word!r} is not one of {', '.join(known)}{suggest_name(word, known)}"
+            )
         words.setdefault(dialect, []).append(word)
     for dialect, chosen in words.items():
         if NONE in chosen and len(chosen) > 1:

@@ -129,7 +129,9 @@ def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for schema_id in ("1", id_of("sha1", 0, box.state, row), id_of("md5", 0, box.state, row)):
         assert index.find_version(box.state, subject, schema_id, 1) is row
     assert IdIndex().find_version(box.state, subject, id_of("sha1", 0, box.state, row), 1) is None
-    with pytest.raises(InvalidRequest, match="the strategy 'sha2' is not installed; there are sequential, crc-64-avro, md5"):
+    with pytest.raises(
+        InvalidRequest, match="the strategy 'sha2' is not installed; there are sequential, crc-64-avro, md5"
+    ):
         get_strategy("sha2")
 
 

@@ -61,7 +61,7 @@ class Answer(msgspec.Struct, frozen=True):
         return AuditReport(self.name, "fine", ReportState.GOOD, facts, (table, chart, Section("empty")))
 
 
-class Told(msgspec.Struct, frozen=True):
+class ExampleReport(msgspec.Struct, frozen=True):
     """A result whose report has the given parts."""
 
     state: ReportState = ReportState.NEUTRAL
@@ -102,18 +102,18 @@ def test_a_picture_of_schemas_stands_on_the_page() -> None:
     """A section with a picture has its description and its table, and only then the page has the style of pictures."""
     history = SubjectHistory("", EVIL, "BACKWARD", ())
     figure = Figure(draw_story_line(history), tabulate_history(history))
-    page = to_html(Told(sections=(Section("Versions", figure=figure),)))
+    page = to_html(ExampleReport(sections=(Section("Versions", figure=figure),)))
     assert page.count('<table class="picture-table">') == 1
     assert page.count('<svg xmlns="http://www.w3.org/2000/svg" class="stele-picture"') == 1
     assert "No version." in page
     assert ".stele-picture" in page
     assert EVIL not in page
-    assert ".stele-picture" not in to_html(Told())
+    assert ".stele-picture" not in to_html(ExampleReport())
 
 
 def test_remarks_stand_at_the_end() -> None:
     """Remarks are in the text, as its last line, and on the page."""
-    report = Told(remarks=(EVIL,))
+    report = ExampleReport(remarks=(EVIL,))
     assert f'<p class="note remark">{html.escape(EVIL, quote=False)}'.partition("&amp;")[0] in to_html(report)
     assert to_text(report).splitlines()[-1] == EVIL
 
@@ -174,7 +174,7 @@ def test_a_plot_of_few_columns_is_a_table() -> None:
 def test_numbers_are_flush_right_under_their_heads() -> None:
     """A column of numbers, some of which are unknown, is right-aligned with its head, to the same decimal."""
     section = Section("S", ("name", "n", "part", "none"), (("a", 1, 0.5, None), ("b", None, 12.25, None)))
-    page = to_html(Told(sections=(section,)))
+    page = to_html(ExampleReport(sections=(section,)))
     assert re.findall(r'<th scope="col" role="columnheader"( class="n")?>(\w+)', page) == [
         ("", "name"),
         (' class="n"', "n"),
@@ -187,7 +187,7 @@ def test_numbers_are_flush_right_under_their_heads() -> None:
 def test_a_page_says_its_sources_and_its_date() -> None:
     """The sources of the figures and the date of the page are under the title; unknown sources are left out."""
     page = to_html(
-        Told(sources={"source": "files in <x>"}),
+        ExampleReport(sources={"source": "files in <x>"}),
         sources={"data": "a.parquet", "registry": ""},
         made_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
     )
@@ -202,9 +202,9 @@ def test_a_page_says_its_sources_and_its_date() -> None:
 @pytest.mark.parametrize("state", ReportState)
 def test_a_state_is_more_than_a_colour(state: ReportState) -> None:
     """Each state has a class and a sign of its own."""
-    signs = {each: re.findall(r'class="sign"[^>]*>(.)<', to_html(Told(state=each)))[0] for each in ReportState}
+    signs = {each: re.findall(r'class="sign"[^>]*>(.)<', to_html(ExampleReport(state=each)))[0] for each in ReportState}
     assert len(set(signs.values())) == len(ReportState)
-    assert f'<p class="state {state}" role="status">' in to_html(Told(state=state))
+    assert f'<p class="state {state}" role="status">' in to_html(ExampleReport(state=state))
 
 
 def test_a_schema_keeps_its_lines_and_can_be_copied() -> None:
@@ -213,11 +213,11 @@ def test_a_schema_keeps_its_lines_and_can_be_copied() -> None:
     The page's policy allows the script by its hash, and other pages have no script.
     """
     text = '{\n  "a": "<b>"\n}'
-    page = to_html(Told(sections=(Section("Schema", text=text),)))
+    page = to_html(ExampleReport(sections=(Section("Schema", text=text),)))
     (block,) = re.findall(r'<pre id="(text-1)"[^>]*>(.*?)</pre>', page, re.DOTALL)
     assert html.unescape(block[1]) == text
     assert 'data-copies="text-1">Copy</button>' in page
-    assert text in to_text(Told(sections=(Section("Schema", text=text),)))
+    assert text in to_text(ExampleReport(sections=(Section("Schema", text=text),)))
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     for tag in ("script", "style"):
         (inline,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
@@ -225,7 +225,7 @@ def test_a_schema_keeps_its_lines_and_can_be_copied() -> None:
         assert f"{tag}-src 'sha256-{digest}'" in html.unescape(policy)
     assert html.unescape(policy).startswith("default-src 'none'; ")
     assert "style=" not in page, "the policy allows no style in an element"
-    assert "script" not in to_html(Told())
+    assert "script" not in to_html(ExampleReport())
 
 
 def test_days_become_few_columns() -> None:

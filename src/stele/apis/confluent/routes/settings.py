@@ -146,7 +146,7 @@ async def change_mode(
         raise UnknownMode(f"{mode.value} is not a mode of this registry")
     level = require_valid_level(parse_level(subject, context))
     _require_mutable(operations)
-    await operations.execute(SetMode(level, _meant_mode(operations, level, mode), force=is_true(force)))
+    await operations.execute(SetMode(level, _choose_mode(operations, level, mode), force=is_true(force)))
     return api.ModeBody(mode.value if mode is not None else None)
 
 
@@ -214,7 +214,7 @@ def _find_mode(operations: Operations, state: State, level: SettingsLevel) -> Mo
     return own or (Mode.READWRITE if level == _TOP else None)
 
 
-def _meant_mode(operations: Operations, level: SettingsLevel, mode: Mode | None) -> Mode | None:
+def _choose_mode(operations: Operations, level: SettingsLevel, mode: Mode | None) -> Mode | None:
     """Return the mode to store. In releases where READONLY_OVERRIDE does not win over other levels, it is READONLY."""
     if mode is Mode.READONLY_OVERRIDE and level == _TOP and not operations.profile.override_wins:
         return Mode.READONLY

@@ -98,7 +98,7 @@ async def forget_usage(request: Request[Any, Any, Any], app_state: InjectedState
 
 
 @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED, opt=access(Operation.READ))
-async def foresee_deletion(
+async def preview_deletion(
     app_state: InjectedState, subject_name: SubjectName, version: Number = None
 ) -> DeletionPreview:
     # GET /api/deletions/{subject}?version
@@ -115,6 +115,6 @@ ROUTES: Final = (
     show_usage,
     record_usage,
     forget_usage,
-    foresee_deletion,
+    preview_deletion,
 )
 """Endpoints of usage."""
