@@ -141,7 +141,7 @@ def make_drift() -> DriftReport:
             "state",
             "string",
             "Of 4 symbols 1 were never written: LOST.",
-            "Ask whether the symbols have a future.",
+            "Check whether the symbols are still needed.",
             18_240,
             ids,
         ),
