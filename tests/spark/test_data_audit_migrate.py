@@ -167,7 +167,7 @@ class TestCommand:
         code, report = self.run(url, old, "--dry-run")
         assert (code, report["dead"], report["written"], out.exists()) == (1, 2, False, False)
         for wrong, why in (
-            ((), "--into says"),
+            ((), "give --into"),
             (("--into", str(old)), "choose separate locations"),
             (("--into", str(old / "deeper")), "choose separate locations"),
             (("--into", str(out), "--append", "--overwrite"), "exclude"),

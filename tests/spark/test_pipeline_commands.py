@@ -167,7 +167,7 @@ def test_the_first_file(registry: LocalRegistry, tmp_path: Path, monkeypatch: py
     )
     assert "no such subject yet" in unknown.stderr
     away = run_command("init", "far.toml", "--path", "x", "--subject", "s", "--registry", "http://127.0.0.1:1")
-    assert "cannot be asked now" in away.stderr
+    assert "does not answer now" in away.stderr
     assert "either the address" in run_command("init", "none.toml", code=2).stderr
     assert not (tmp_path / "none.toml").exists()
 

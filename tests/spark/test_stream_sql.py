@@ -386,7 +386,7 @@ def test_insert_writes_records(spark: SparkSession, registry: LocalRegistry, ord
         (13, "Oslo", "x", 2),
     ]
     for statement, error, message in (
-        ("INSERT INTO o SELECT 1", Invalid, "the query has 1 columns, and 4 are to be filled: id, place, tags, at"),
+        ("INSERT INTO o SELECT 1", Invalid, "the query has 1 columns, but 4 are to be filled: id, place, tags, at"),
         ("INSERT INTO o (id, nope) SELECT 1, 2", Invalid, "o has no column 'nope' to fill: it has id, "),
         ("INSERT INTO o (id, ID) SELECT 1, 2", Invalid, "listed twice"),
         ("INSERT INTO o (id) SELECT 1", EncodeError, "has no column"),

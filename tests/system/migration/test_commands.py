@@ -91,7 +91,7 @@ def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Pat
             "beside": 11,
         }
         before = stele(*words, "--verify")
-        assert (before.returncode, b"0 of 20 versions are there" in before.stdout) == (1, True)
+        assert (before.returncode, b"0 of 20 versions exist" in before.stdout) == (1, True)
         done = stele(*words)
         assert (done.returncode, done.stdout) == (0, b"20 of 20 versions exist; no difference\n"), done.stderr
         assert_same(source, server.url)
@@ -191,7 +191,7 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(b'{"keytype":"NOOP","magic":0}\tnull\nnonsense\n')
     for words, why in (
         (["import", "topic", "bad.jsonl", *store], b"line 2"),
-        (["import", "topic", *store], b"name a dump file or a broker"),
+        (["import", "topic", *store], b"give either a dump file, or a broker"),
         (["import", "absent.gz", *store], b"absent.gz: No such file"),
         (["import", "bad.jsonl", *store], b"neither gzip nor zstd"),
         (["import", "confluent", "--from", "ftp://x", *store], b"no address of a registry"),

@@ -145,7 +145,7 @@ def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
     head, first, *rest = lines
     cases = {
-        "has no end": lines[:-1],
+        "its last line is missing": lines[:-1],
         "nothing may follow": [*lines, lines[-1]],
         "does not fit": [head, first.replace(b"1001", b"1002"), *rest],
         "newer than this program": [head.replace(b'"version":1', b'"version":2'), first, *rest],

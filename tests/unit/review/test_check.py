@@ -117,7 +117,7 @@ def test_a_broken_reference_is_named_once(folder: Path) -> None:
         (("schemas", "--against", ".git#--all"), "name a branch, tag or commit"),
         (("schemas", "--against", "schemas/order.avsc"), "give one file to compare with, not 2"),
         (("schemas", "--subject", "s"), "--subject compares one file"),
-        (("README.md",), "the suffix tells no format"),
+        (("README.md",), "unknown suffix"),
         (("schemas/order.avsc", "--policy", "SIDEWAYS"), "SIDEWAYS"),
     ],
 )

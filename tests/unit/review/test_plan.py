@@ -224,9 +224,9 @@ def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) ->
         ("[subjects.x]\nfil = 'order.avsc'", "fil"),
         ("[subjects.x]\nfile = 'nosuch.avsc'", "there is no file 'nosuch.avsc'"),
         ("[subjects.x]\nfile = 'order.avsc'\ncompatibility = 'SIDEWAYS'", "SIDEWAYS"),
-        ("[subjects.x]\nfile = 'schemas.toml'", "tells no format"),
+        ("[subjects.x]\nfile = 'schemas.toml'", "unknown suffix"),
         ("[subjects.x]\nfile = 'money.avsc'\n[subjects.y]\nfile = './money.avsc'", "belongs to 'x' already"),
-        ("[subjects.x]\nfile = 'order.avsc'", "money.avsc is needed by another file and belongs to no subject"),
+        ("[subjects.x]\nfile = 'order.avsc'", "money.avsc is needed by another file and has no subject"),
     ],
 )
 def test_wrong_manifests(folder: Path, manifest: str, message: str) -> None:

@@ -388,7 +388,7 @@ async def test_more_writes_than_may_wait_are_refused() -> None:
             while registry.waiting_writes < 3:  # noqa: ASYNC110 - nobody says when
                 await asyncio.sleep(0.01)
         assert registry.waiting_writes == 3
-        with pytest.raises(Overloaded, match="3 changes wait"):
+        with pytest.raises(Overloaded, match="3 changes are waiting"):
             await put(registry, record("d"), SubjectKey("", "d"))
     assert [answer.created for answer in await asyncio.gather(*waiting)] == [True] * 3
     assert registry.waiting_writes == 0

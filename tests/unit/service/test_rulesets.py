@@ -157,7 +157,7 @@ async def test_settings_hold_a_version_against_an_adoption(install: Install) -> 
     (row,) = await all_rows(registry, format="demo", ruleset="words@2", everywhere=True)
     assert (row.ruleset_now, row.ruleset_then) == ("words@1", "words@2")
     await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"ruleset": "words@7"}))
-    with pytest.raises(UnknownRuleset, match=r"words@7, which is not installed.*let the settings name another"):
+    with pytest.raises(UnknownRuleset, match=r"words@7, which is not installed.*name another ruleset in the settings"):
         await put(registry, "a b c")
     await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"ruleset": "confluent@9"}))
     assert await find_refusing_rule(registry, "a b c") == "NEW"

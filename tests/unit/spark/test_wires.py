@@ -334,7 +334,7 @@ def test_structured_cloud_events() -> None:
     values, _, reasons = decode("cloudevents:structured", Fake(schema), [document, packed, bare, b"{", b"[]", None])
     assert values == [{"a": 90071992547409931}, {"a": 2}, None, None, None, None]
     assert reasons[2] == "the event names no dataschema"
-    assert all(why.startswith("no structured CloudEvent") for why in reasons[3:5])
+    assert all(why.startswith("not a structured CloudEvent") for why in reasons[3:5])
     documents = encode_rows(CloudEvents("structured", base="http://r"), Fake(schema), schema, [{"a": 5}, None])[0]
     event = cloudevents.read_structured(documents[0])
     assert (event.dataschema, event.data, documents[1]) == ("http://r/schemas/ids/7", b'{"a":5}', None)

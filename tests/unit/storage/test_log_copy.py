@@ -106,7 +106,7 @@ async def test_a_target_with_a_history(source: Log, target: Log, records: list[b
     """A target that is not the beginning of the source is refused and left unchanged."""
     await source.append(0, [b"a", b"b"])
     await target.append(0, records)
-    with pytest.raises(InvalidRequest, match="has a history of its own"):
+    with pytest.raises(InvalidRequest, match="is not a copy of the source"):
         await copy_log(source, target)
     assert [entry.record for entry in await read_all(target)] == records
 

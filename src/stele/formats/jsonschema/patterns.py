@@ -133,6 +133,13 @@ This also holds for properties of Unicode. The constants above are the sizes of 
 characters, and of a class of other characters.
 """
 
+_BACKTRACKING: Final = re.compile(r"\(\?<?[=!]|\\[1-9k]")
+r"""Lookaround and backreferences. With them, the engine reads `\w`, `\d` and `\s` as classes of Unicode."""
+_ESCAPES: Final = {"p": _LARGE_CLASS, "P": _LARGE_CLASS, **dict.fromkeys("sSWDuxc", _CLASS)}
+"""Size in bytes of escapes by their letter; others have the size of a character."""
+_UNICODE_ESCAPES: Final = {**_ESCAPES, **dict.fromkeys("wW", _LARGE_CLASS), **dict.fromkeys("dDsS", 4 * _CLASS)}
+"""The same for patterns with lookaround or backreferences."""
+
 
 def estimate_pattern(pattern: str) -> float:
     """Return an upper bound of the size in bytes of a pattern's compiled form, from its text alone.
@@ -143,6 +150,7 @@ def estimate_pattern(pattern: str) -> float:
         return float("inf")
     sums: list[float] = [SMALLEST_COST]
     last: float = 0
+    escapes = _UNICODE_ESCAPES if _BACKTRACKING.search(pattern) else _ESCAPES
     for token in _TOKEN.finditer(pattern):
         text = token[0]
         if text.startswith("("):
@@ -157,18 +165,20 @@ def estimate_pattern(pattern: str) -> float:
             sums[-1] += more
             last += more
         elif text not in "*+?":
-            last = _estimate_character(text)
+            last = _estimate_character(text, escapes)
             sums[-1] += last
     return sum(sums)
 
 
-def _estimate_character(text: str) -> int:
-    """Return the bytes of one character, class or escape."""
+def _estimate_character(text: str, escapes: Mapping[str, int]) -> int:
+    """Return the bytes of one character, class or escape; escapes are the sizes of escapes by letter."""
     if text.startswith("[") and len(text) > 1:
-        is_large = "\\p" in text or "\\P" in text or len(text) > 64
-        return _ASCII_CLASS if _PLAIN_CLASS.fullmatch(text) else _LARGE_CLASS if is_large else _CLASS
+        largest = max((escapes.get(letter, 0) for letter in re.findall(r"\\(.)", text)), default=0)
+        if largest <= _CLASS and _PLAIN_CLASS.fullmatch(text):
+            return _ASCII_CLASS
+        return max(largest, _LARGE_CLASS if len(text) > 64 else _CLASS)
     if text.startswith("\\"):
-        return _LARGE_CLASS if text[1:2] in "pP" else _CLASS if text[1:2] in "sSWDuxc" else _CHAR
+        return escapes.get(text[1:2], _CHAR)
     return _CLASS if text == "." or not text.isascii() else _CHAR
 
 

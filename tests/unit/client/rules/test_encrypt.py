@@ -198,7 +198,7 @@ def test_what_cannot_be_read() -> None:
             read(registry, broken)
     kek = registry.keks["kek"]
     registry.keks["kek"] = {**kek, "kmsKeyId": "moved"}
-    with pytest.raises(RuleFailed, match="not 'key' as the rule says"):
+    with pytest.raises(RuleFailed, match="not 'key' as in the rule"):
         read(registry, data)
     snapshot = SchemaSnapshot(registry.client().snapshot(ids=[1]).schemas)
     with pytest.raises(RuleFailed, match="no registry"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.time_limit import limit_time
 
@@ -56,6 +56,15 @@ def test_many_large_patterns_are_refused_without_being_compiled_here(keyword: st
     assert r"\\p{L}{50}" in caught.value.why
     assert (caught.value.path or "").startswith(f"#/{keyword if keyword == 'patternProperties' else 'allOf'}/")
     assert parse(schema, strict=False).memory_size < 4 << 20, "older registries may hold such schemas"
+
+
+def test_word_characters_count_as_classes_of_unicode_in_patterns_with_lookaround() -> None:
+    r"""Patterns such as `^(?!x)[\w-]{1,63}$` take 4 MiB each, so that a schema with many of them is refused."""
+    memory = resident_mebibytes()
+    with limit_time(2), pytest.raises(MalformedSchema, match="the patterns take more than 32 MiB when compiled"):
+        parse({"allOf": [{"pattern": rf"^(?!{number})[\w-]{{1,63}}$"} for number in range(60)]})
+    assert resident_mebibytes() - memory < 50
+    assert parse({"pattern": r"^(?!0)[\w-]{1,63}$"}).validator.is_valid("a-b")
 
 
 def test_one_pattern_that_is_too_large_is_named() -> None:
@@ -127,7 +136,8 @@ _ATOMS = st.sampled_from(
         r"\p{L}",
         r"\P{Lu}",
         r"[\p{N}x]",
-        *(r"\u0041", r"[\u0400-\uFFFF]", r"[^\s]", r"\b", r"\.", "(?=a)", "[abcegikmoqsuwy0-9_]", "^", "$"),
+        *(r"\u0041", r"[\u0400-\uFFFF]", r"[^\s]", r"\b", r"\.", "[abcegikmoqsuwy0-9_]", "^", "$"),
+        *("(?=a)", r"(?!\d)", r"(?<=\w)", r"(a)\1"),
     ]
 )
 _PATTERNS = st.recursive(
@@ -143,6 +153,9 @@ _PATTERNS = st.recursive(
 )
 
 
+@example(r"(?=a)a\w")
+@example(r"^(?!.*--)[\w-]{1,63}$")
+@example(r"(?!x)y\d{100}")
 @given(_PATTERNS)
 @settings(max_examples=150, deadline=None)
 def test_estimates_are_not_below_what_a_pattern_takes(pattern: str) -> None:

@@ -100,7 +100,7 @@ def test_census_verdicts() -> None:
         (
             True,
             (
-                "safe to delete: no record here needs it; it is the newest version, which readers and writers take "
+                "safe to delete: no record here needs it; it is the newest version, which readers and writers use "
                 "by default"
             ),
         ),

@@ -150,7 +150,7 @@ final class PutScalars {
       String text = in.getUTF8String(ordinal).toString();
       String digits = text.replace("urn:", "").replace("uuid:", "").replaceAll("^[{}]+|[{}]+$|-", "");
       if (digits.length() != DIGITS || !digits.chars().allMatch(each -> Character.digit(each, 16) >= 0 && each < 128)) {
-        throw fault("is no UUID");
+        throw fault("is not a UUID");
       }
       out.eight(Long.reverseBytes(Long.parseUnsignedLong(digits.substring(0, 16), 16)));
       out.eight(Long.reverseBytes(Long.parseUnsignedLong(digits.substring(16), 16)));
@@ -231,7 +231,7 @@ final class PutScalars {
     void present(SpecializedGetters in, int ordinal, Out out) {
       String text = in.getUTF8String(ordinal).toString();
       if (text.length() > LONGEST || !NUMBER.matcher(text).matches()) {
-        throw fault("is no number");
+        throw fault("is not a number");
       }
       BigInteger unscaled = unscaled(new BigDecimal(text).stripTrailingZeros());
       byte[] least = unscaled.toByteArray();
