@@ -194,7 +194,7 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
         (["import", "topic", *store], b"give either a dump file, or a broker"),
         (["import", "absent.gz", *store], b"absent.gz: No such file"),
         (["import", "bad.jsonl", *store], b"neither gzip nor zstd"),
-        (["import", "confluent", "--from", "ftp://x", *store], b"no address of a registry"),
+        (["import", "confluent", "--from", "ftp://x", *store], b"not the address of a registry"),
         (["export", "x.gz", "--registry", "http://127.0.0.1:9"], b"no registry answered"),
     ):
         done = stele(*words)

@@ -147,7 +147,7 @@ def test_wrong_credentials_are_refused_alike_and_noted(client: httpx.Client, tmp
             False,
             False,
         )
-        assert "The credentials are wrong" in each.text
+        assert "The credentials are not valid" in each.text
         assert "wrong" not in each.text
     assert log_in(client, "", "").status_code == 422
     deadline = time.monotonic() + 60

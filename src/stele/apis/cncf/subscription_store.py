@@ -154,7 +154,7 @@ def _complete_credential(credential: dict[str, Any] | None, before: dict[str, An
         credential = {**hidden, **restore_settings(credential, before)}
     missing = [name for name in _CREDENTIALS[kind] if not credential.get(name)]
     if missing:
-        raise InvalidRequest(f"a sinkCredential of type {kind} has {' and '.join(missing)}, too")
+        raise InvalidRequest(f"a sinkCredential of type {kind} needs {' and '.join(missing)}")
     return credential
 
 

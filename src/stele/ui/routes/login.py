@@ -101,7 +101,7 @@ async def submit_login(request: Request[Any, Any, Any]) -> Response[bytes]:
         page.registry.audit.note(
             REFUSED_REQUEST, status=401, error=Unauthenticated.__name__, method="POST", path="/ui/login"
         )
-        problem = FieldProblem("", "The credentials are wrong or have expired.")
+        problem = FieldProblem("", "The credentials are not valid, or they have expired.")
         return _show(page, _describe(log_in, place, user=user, problems=(problem,)), 422)
     except (Overloaded, Unavailable):
         problem = FieldProblem("", "That cannot be checked just now. Try again in a moment.")
