@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
+import re
 from pathlib import Path
 from typing import Final
 
 from tests.conftest import pytest_make_parametrize_id
 from tools.naming import list_functions, list_public_classes, list_vague_names
+from tools.source_trees import list_nodes
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "stele"
@@ -71,3 +74,16 @@ def test_tests_of_packed_data_have_names_without_the_time() -> None:
     """Test names do not depend on the time, so that all workers find the same tests."""
     assert pytest_make_parametrize_id(gzip.compress(b"data"), "data") == "data"
     assert pytest_make_parametrize_id(b"data", "data") is None
+
+
+def test_docstrings_name_components() -> None:
+    """A docstring names the caller, client, server or user that it is about."""
+    people = re.compile(r"\b(?:whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE)
+    places = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {match[0]}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in list_nodes(path)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for match in people.finditer(ast.get_docstring(node) or "")
+    ]
+    assert not places, f"name the component in these docstrings: {places}"

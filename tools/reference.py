@@ -302,9 +302,9 @@ def build_routes_page() -> str:
 _PLACES: Mapping[Place, tuple[str, str]] = {
     Place.PATH: ("`{}`", "on what the path names: a subject, a namespace (context, group, tenant) or a KEK"),
     Place.REGISTRY: ("`{}` (registry)", "on the registry as a whole"),
-    Place.LIST: ("`{}` (filtered)", "the answer leaves out everything on which the caller does not have the right"),
-    Place.INSIDE: ("`{}` (inside)", "on what the body names, or what stands behind an id"),
-    Place.NOWHERE: ("none", "everybody may ask"),
+    Place.LIST: ("`{}` (filtered)", "the answer contains only what the caller has the right to"),
+    Place.INSIDE: ("`{}` (inside)", "on what the body names, or on the schema of an id"),
+    Place.NOWHERE: ("none", "no right is needed"),
 }
 """Notation of the right of an endpoint, and its meaning, by the place of the resource."""
 
@@ -329,9 +329,9 @@ def build_rights_page() -> str:
         + format_table(("written", "meaning"), *places)
         + "\nA change is checked twice: by the path of the endpoint, and by what it would do. `permanent=true` needs "
         "`purge` as well, `force=true` needs `force`. A schema that refers to other subjects needs `read` on them.\n\n"
-        "Whoever may read one subject that has a schema may read what stands behind its id. To all others the APIs "
-        "of Confluent, RocketMQ and OpenSchema answer as if nobody had the id; those of CNCF and Azure answer 403. "
-        "A caller who did not say who it is gets 401 instead of 403.\n"
+        "A caller that may read one subject with a schema may read the schema by its id. To other callers the APIs of "
+        "Confluent, RocketMQ and OpenSchema answer that the id does not exist; those of CNCF and Azure answer 403. An "
+        "anonymous caller gets 401 in place of 403.\n"
     )
 
 

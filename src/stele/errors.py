@@ -12,7 +12,7 @@ tree, so a new error gets the response of its nearest ancestor until it has one 
     │   ├── AlreadyExists · InUse · NotEmpty · PreconditionFailed
     │   └── AlreadySoftDeleted · NotSoftDeleted   soft deletion out of order
     ├── Invalid
-    │   ├── MalformedSchema               the text is no schema; carries the place
+    │   ├── MalformedSchema               the text is not a schema; carries the place
     │   │   └── UnresolvedReference
     │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownRule · UnknownPolicy · UnknownMode · CannotConvert
     │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest · RulesRefused

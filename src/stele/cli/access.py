@@ -17,7 +17,9 @@ from stele.service.access_rules import AccessExplanation, AccessRuleInfo, RuleLi
 
 app = typer.Typer(help="List, add and remove access rules, and explain decisions.", no_args_is_help=True)
 
-PrincipalName = Annotated[str, typer.Argument(metavar="USER", help="A name, user:NAME, group:NAME, or * for anybody.")]
+PrincipalName = Annotated[
+    str, typer.Argument(metavar="USER", help="NAME, user:NAME, group:NAME, or * for all callers.")
+]
 Operations = Annotated[str, typer.Argument(help="Operations and roles, separated by commas: writer,delete.")]
 ResourceWords = Annotated[
     list[str],

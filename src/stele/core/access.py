@@ -131,7 +131,7 @@ ANY: Final = "*"
 class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A rule that allows or denies a principal some operations on resources.
 
-    principal      `user:name`, `group:name`, or `*` for anybody
+    principal      `user:name`, `group:name`, or `*` for every caller
     operations     values of `Operation`, and names of `ROLES`
     allow          False: the rule denies
     resource_type  type of the resources; the wider types cover the narrower ones

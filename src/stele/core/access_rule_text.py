@@ -81,7 +81,7 @@ def check_principal(principal: str) -> None:
     if principal == ANYBODY:
         return
     if not separator or kind not in {"user", "group"} or not name:
-        raise InvalidRequest(f"{principal!r} is not a principal: write user:NAME, group:NAME, or * for anybody")
+        raise InvalidRequest(f"{principal!r} is not a principal: write user:NAME, group:NAME, or * for every caller")
     if not name.isprintable() or len(name) > _LONGEST:
         raise InvalidRequest("the name of a principal has control characters or is too long")
 

@@ -155,7 +155,7 @@ def parse_number(name: str) -> int:
 
 
 def split_text(data: bytes) -> tuple[str | None, bytes | None]:
-    """Return a document as text, or as bytes where it is no UTF-8."""
+    """Return a document as text, or as bytes where it is not UTF-8."""
     try:
         return data.decode(), None
     except UnicodeDecodeError:

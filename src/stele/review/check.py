@@ -43,9 +43,9 @@ class CheckRules(msgspec.Struct, frozen=True):
 def check_file(
     file: str, format_name: str, schema: Candidate, baselines: Sequence[Baseline], rules: CheckRules
 ) -> FileReport:
-    """Compare a file with earlier versions, oldest first. A file that is no schema results in a report, too.
+    """Compare a file with earlier versions, oldest first. A file that is not a schema results in a report, too.
 
-    Raises `UnknownRuleset`, `TooLarge`, and `InvalidRequest` for an earlier version that is no schema.
+    Raises `UnknownRuleset`, `TooLarge`, and `InvalidRequest` for an earlier version that is not a schema.
     """
     fmt, limits = get_format(format_name), Limits()
     ruleset = select_ruleset(fmt, rules.ruleset, rules.adopted)
@@ -107,7 +107,7 @@ def _run_validators(fmt: Any, new: Any, before: Any, rules: CheckRules) -> Seque
 
 
 def broken_import_report(file: str, needed: str) -> FileReport:
-    """Return the report of a file that refers to a file which is no schema."""
+    """Return the report of a file that refers to a file which is not a schema."""
     why = f"It refers to {needed}, which is not a schema."
     finding = FileFinding("IMPORT_INVALID", "", why=why, fix=f"Mend {needed}.", line=1, column=1)
     return FileReport(file, Outcome.INVALID, (finding,), error=why)

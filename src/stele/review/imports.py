@@ -92,12 +92,12 @@ class ImportGraph:
 
 
 def list_exports(file: SchemaFile) -> list[str]:
-    """Return the names that a file exports; none if it is no schema, which the check reports."""
+    """Return the names that a file exports; none if it is not a schema, which the check reports."""
     return _read_names(file, is_export=True)
 
 
 def _read_names(file: SchemaFile, *, is_export: bool) -> list[str]:
-    """Return the names that a file exports or imports; none if it is no schema, which the check reports."""
+    """Return the names that a file exports or imports; none if it is not a schema, which the check reports."""
     fmt = get_format(file.format)
     if not isinstance(fmt, HasImports):
         return []

@@ -68,8 +68,8 @@ def lint_file(
 ) -> FileReport:
     """Lint a file. `before` is its previous version, for rules about changes.
 
-    A file that is no schema results in a report, too. Raises `UnknownRule`, `TooLarge`, and `InvalidRequest` for a
-    previous version that is no schema.
+    A file that is not a schema results in a report, too. Raises `UnknownRule`, `TooLarge`, and `InvalidRequest` for a
+    previous version that is not a schema.
     """
     wanted = config.list_rules(format_name, schema.name)
     request = LintRequest(format_name, schema.schema, None, wanted, (), schema.references, schema.name)

@@ -33,7 +33,7 @@ class Action(Enum):
     REGISTER = "register"
     """Register a further version."""
     REFUSE = "refuse"
-    """Nothing: the file is no schema, or the policy refuses it."""
+    """Nothing: the file is not a schema, or the policy refuses it."""
     DRIFT = "drift"
     """Nothing: the file is an older version, because a newer one was registered by other means."""
     DELETE = "delete"

@@ -15,7 +15,7 @@ from stele.formats.capabilities import HasLocator, HasPositions
 from stele.formats.json_reader import locate_values
 
 MALFORMED = "MALFORMED_SCHEMA"
-"""Rule of the finding that a file is no schema."""
+"""Rule of the finding that a file is not a schema."""
 
 
 class Outcome(Enum):
@@ -67,7 +67,7 @@ class FileReport(msgspec.Struct, frozen=True):
     findings       findings in the order in which they were found
     ruleset        full name of the ruleset of the comparison, '' without one
     compared_with  names of the compared versions, newest first
-    error          why the file is no schema, else None
+    error          why the file is not a schema, else None
     """
 
     file: str
@@ -84,7 +84,7 @@ class FileReport(msgspec.Struct, frozen=True):
 
 
 def report_malformed(file: str, text: str, error: MalformedSchema) -> FileReport:
-    """Return the report of a file that is no schema."""
+    """Return the report of a file that is not a schema."""
     line, column = error.line, error.column
     if line is None and error.path:
         line, column = _locate_in_json(text, error.path) or (None, None)

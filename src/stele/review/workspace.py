@@ -101,7 +101,7 @@ def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[
         if path.is_dir():
             workspace = workspaces.setdefault(path, open_workspace(path))
             if not workspace.files:
-                raise InvalidRequest(f"{path}: there is no schema file in this folder")
+                raise InvalidRequest(f"{path}: there is not a schema file in this folder")
             targets += [ReviewTarget(workspace, name, workspace.shown_path(name)) for name in workspace.files]
         else:
             targets.append(_open_file(path, format_name, workspaces))
@@ -280,7 +280,7 @@ def _is_whole(workspace: Workspace, targets: Sequence[ReviewTarget]) -> bool:
 
 
 def _find_broken_import(target: ReviewTarget) -> str | None:
-    """Return the path of a file that the target needs and that is no schema, None if there is none."""
+    """Return the path of a file that the target needs and that is not a schema, None if there is none."""
     workspace = target.workspace
     for needed in workspace.graph.sort([target.path])[:-1]:
         file = workspace.files[needed]

@@ -150,7 +150,11 @@ def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
         "does not match": [head, first.replace(b"1001", b"1002"), *rest],
         "newer than this program": [head.replace(b'"version":1', b'"version":2'), first, *rest],
         "not an archive of a registry": [b'{"archive":"other","version":1}\n', first, *rest],
-        "line 2: has members that this version does not know": [head, first.replace(b'"stamp"', b'"new":1,"stamp"'), *rest],
+        "line 2: has members that this version does not know": [
+            head,
+            first.replace(b'"stamp"', b'"new":1,"stamp"'),
+            *rest,
+        ],
         "line 2: JSON is malformed": [head, b"{nonsense\n", *rest],
         "the SHA-256 of a text does not match": [head, first.replace(b'"text":"YQ=="', b'"text":"Yg=="'), *rest],
         "nested too deeply": [head, b'{"x":' * 100_000, b"\n"],

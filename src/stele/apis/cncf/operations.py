@@ -409,7 +409,7 @@ class Operations:
             NamespaceNotFound: The group does not exist.
             InvalidName: No schema can have that id.
             FormatMismatch: The group or the schema has another format.
-            MalformedSchema: The document is no schema of its format.
+            MalformedSchema: The document is not a schema of its format.
             Incompatible: The policy refuses the document.
             TooLarge: The document exceeds a limit.
             AlreadyExists: Another version has the id.

@@ -176,7 +176,7 @@ def explain_refusal(level: str, messages: Sequence[str]) -> str:
 
 
 def explain_refused_text(error: MalformedSchema, text: str, references: Sequence[str], schema_type: str) -> str:
-    """Return the message about a text that is no schema.
+    """Return the message about a text that is not a schema.
 
     It names the undefined type if that is the cause. Otherwise it repeats the text of a Protobuf schema, or gives the
     error for a schema of another type.

@@ -135,7 +135,7 @@ class Operations:
 
         Raises:
             FormatMismatch: The group has another format, which the error names.
-            MalformedSchema: The text is no schema of its format, or does not describe the type.
+            MalformedSchema: The text is not a schema of its format, or does not describe the type.
             UnknownFormat: The request names no format.
             InvalidRequest: The format is Any.
             TooLarge: A limit is exceeded.

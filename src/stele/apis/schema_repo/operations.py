@@ -62,7 +62,7 @@ class DialectTraits(NamedTuple):
     Attributes:
         via: Name of the dialect in the journal.
         first: Number of a subject's first version.
-        opaque: Whether a text that is no schema is registered, too, without being parsed.
+        opaque: Whether a text that is not a schema is registered, too, without being parsed.
     """
 
     via: str
@@ -236,7 +236,7 @@ class Operations:
         return await self._register_or_find(command, text)
 
     async def register_if_latest(self, name: str, text: bytes, latest: str) -> str:
-        """Register a text if the newest schema still has that id; '' means there is no schema yet.
+        """Register a text if the newest schema still has that id; '' means there is not a schema yet.
 
         Raises `ContentNotFound` for an id that the subject does not have, `PreconditionFailed` for one that is not the
         newest, and what `register_schema` raises.
@@ -264,7 +264,7 @@ class Operations:
 
         Raises:
             UnknownPolicy: The model has an unknown word.
-            MalformedSchema: The text is no schema.
+            MalformedSchema: The text is not a schema.
             SteleError: What the decision raises.
         """
         policy = None if model is None else parse_policy(model, self.options.models)

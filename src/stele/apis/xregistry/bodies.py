@@ -32,7 +32,7 @@ async def read_object(request: Request[Any, Any, Any]) -> Members:
 
     Raises:
         RegistryError: `missing_body`, `extra_xregistry_header`.
-        NotJson: The body is no JSON.
+        NotJson: The body is not JSON.
         WrongShape: The body is no object.
     """
     require_no_headers(request.scope["headers"])

@@ -297,13 +297,13 @@ def _find_faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
 
 
 def _find_foreign_value(datum: Any) -> list[str]:
-    """Return a sentence about the first value in a datum that is no JSON value; an empty list when all are."""
+    """Return a sentence about the first value in a datum that is not a JSON value; an empty list when all are."""
     foreign_value = _search_foreign(datum, 0)
     return [f"{json_pointer(reversed(foreign_value.path))}: {foreign_value.why}"] if foreign_value else []
 
 
 class _Foreign(NamedTuple):
-    """Something that is no JSON value; path leads to it, innermost step first."""
+    """Something that is not a JSON value; path leads to it, innermost step first."""
 
     why: str
     path: list[str | int]
