@@ -101,7 +101,7 @@ def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[
         if path.is_dir():
             workspace = workspaces.setdefault(path, open_workspace(path))
             if not workspace.files:
-                raise InvalidRequest(f"{path}: there is not a schema file in this folder")
+                raise InvalidRequest(f"{path}: there is no schema file in this folder")
             targets += [ReviewTarget(workspace, name, workspace.shown_path(name)) for name in workspace.files]
         else:
             targets.append(_open_file(path, format_name, workspaces))

@@ -236,7 +236,7 @@ class Operations:
         return await self._register_or_find(command, text)
 
     async def register_if_latest(self, name: str, text: bytes, latest: str) -> str:
-        """Register a text if the newest schema still has that id; '' means there is not a schema yet.
+        """Register a text if the newest schema still has that id; '' means there is no schema yet.
 
         Raises `ContentNotFound` for an id that the subject does not have, `PreconditionFailed` for one that is not the
         newest, and what `register_schema` raises.
