@@ -206,7 +206,7 @@ def _find_wide_types(stats: FieldStats, say: _MakeDrift) -> Iterator[Drift]:
     if stats.type in {"int64", "uint32", "uint64"} and stats.low is not None and stats.high is not None:
         if _INT32[0] <= stats.low and stats.high <= _INT32[1]:
             why = f"All {n:,} values, {stats.low:,} to {stats.high:,}, fit 32 bits."
-            yield say("FITS_INT", why, "An int would do; readers may widen it again later.")
+            yield say("FITS_INT", why, "An int is enough; readers can widen it later.")
     elif stats.type in {"double", "float"} and stats.whole == n:
         why = f"All {n:,} values, {stats.low:,.0f} to {stats.high:,.0f}, are whole numbers."
         yield say("WHOLE_NUMBERS", why, "A long is exact where this is not.")

@@ -195,7 +195,7 @@ def test_a_page_says_its_sources_and_its_date() -> None:
     assert re.findall(r"<dt>(.*?)</dt><dd>(?:<time [^>]*>)?(.*?)<", sources) == [
         ("source", "files in &lt;x&gt;"),
         ("data", "a.parquet"),
-        ("made", "2026-01-02 03:04 UTC"),
+        ("created", "2026-01-02 03:04 UTC"),
     ]
 
 
