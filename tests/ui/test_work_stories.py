@@ -177,6 +177,7 @@ def test_the_journal_is_live(browser: Browser, own_url: str) -> None:
         expect(filtered.locator("#feed tbody tr").first).to_contain_text("nothing-like-it-yet", timeout=60_000)
         expect(filtered.locator("#feed .empty")).to_have_count(0)
         expect(filtered.locator("#feed tbody")).not_to_contain_text("just-now")
+        expect(rows.first).to_contain_text("nothing-like-it-yet", timeout=60_000)
         rows.first.get_by_role("link").click()
         page.wait_for_url("**/ui/subjects/nothing-like-it-yet")
         assert not wrong
@@ -237,7 +238,7 @@ def test_why_was_this_refused_yesterday(browser: Browser, tmp_path: Path, script
         page.get_by_label("User").fill("ann")
         page.get_by_label("Password").fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("They are not right")
+        expect(page.get_by_role("alert")).to_contain_text("The credentials are not valid")
         page.get_by_label("Password").fill("one")
         page.keyboard.press("Enter")
         page.get_by_role("link", name="Refusals").click()

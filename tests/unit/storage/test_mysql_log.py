@@ -107,7 +107,7 @@ async def test_tables_that_were_replaced(opener: Opener, server: MariadbServer, 
     await log.require_writable()
     server.execute("DROP TABLE stele_log, stele_snapshot, stele_store", database=database)
     await opener()
-    with pytest.raises(StoreReplaced, match="has another log than the one that was opened"):
+    with pytest.raises(StoreReplaced, match="now holds another log than the one that was opened"):
         await log.require_writable()
 
 
@@ -185,7 +185,7 @@ async def test_records_that_do_not_fit(opener: Opener, server: MariadbServer) ->
     try:
         log = await opener()
         with pytest.raises(
-            StoreError, match="takes no record of 1048576 bytes: raise its max_allowed_packet, which is 1048576"
+            StoreError, match="cannot take a record of 1048576 bytes: raise its max_allowed_packet, which is 1048576"
         ):
             await log.append(0, [b"a", bytes(1 << 20)])
         big = bytes(range(256)) * 4000
