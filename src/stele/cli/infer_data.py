@@ -14,7 +14,7 @@ from stele.cli.output import exit_on_error
 from stele.cli.progress import run_audit
 from stele.cli.records import RecordRegistry, ReportOptions, check_registry, spark_session
 
-FormatOption = Annotated[
+DataFormatOption = Annotated[
     str,
     typer.Option(
         "--format",
@@ -38,7 +38,7 @@ def infer_data(
     data: Annotated[str, typer.Option("--data", help="File, folder or table with the data.")],
     report: ReportOptions,
     registry: RecordRegistry,
-    data_format: FormatOption = "json",
+    data_format: DataFormatOption = "json",
     column: Annotated[
         str | None, typer.Option("--column", help="Column with JSON documents. By default the columns are the fields.")
     ] = None,

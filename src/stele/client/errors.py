@@ -125,7 +125,7 @@ def response_error(failure: RequestFailure) -> ResponseError:
     Its class is that of the `error_code`, else that of the HTTP status, else a plain `ResponseError`.
     """
     domain, arguments = _CODES.get(failure.error_code) or _STATUSES.get(failure.status) or _fallback(failure.status)
-    kind = _error_class_for(domain)
+    kind = _make_error_class(domain)
     error = kind.__new__(kind)
     cast("Any", domain).__init__(error, *arguments(failure))
     ResponseError.__init__(error, failure)
@@ -135,7 +135,7 @@ def response_error(failure: RequestFailure) -> ResponseError:
 _KINDS: dict[type[SteleError], type[ResponseError]] = {SteleError: ResponseError}
 
 
-def _error_class_for(domain: type[SteleError]) -> type[ResponseError]:
+def _make_error_class(domain: type[SteleError]) -> type[ResponseError]:
     """Return the class that is both a `ResponseError` and this domain error. Each class is created once."""
     if domain not in _KINDS:
         namespace = {"__module__": __name__, "__doc__": domain.__doc__}
